@@ -10,3 +10,9 @@ type Counts struct {
 	Usage         Usage `json:"usage,omitzero"`
 	Estimated     int64 `json:"estimated,omitempty"` // tokens of Usage that were booked at their reserve
 }
+
+// Fact is a piece of task state with the event that established it.
+type Fact struct {
+	Value Value `json:"value"`
+	Seq   int64 `json:"seq"`
+}
