@@ -1,5 +1,7 @@
 package loop
 
+import "strconv"
+
 // Counts are the counters of a run. Children's calls are in the parent's counts where they draw on its ledger; rounds are not.
 type Counts struct {
 	Rounds        int64 `json:"rounds,omitempty"`
@@ -15,4 +17,76 @@ type Counts struct {
 type Fact struct {
 	Value Value `json:"value"`
 	Seq   int64 `json:"seq"`
+}
+
+// CommandKind is a kind of command.
+type CommandKind string
+
+// Commands. Those above the line are answered at once, without anything leaving the process; the others are on record before
+// they begin.
+const (
+	Record     CommandKind = "record"    // append Body: a fact that the loop itself owes
+	Authorize  CommandKind = "authorize" // validate and decide Call: CallAuthorized or CallRefused
+	CheckDone  CommandKind = "check"     // check the contract or the output: ContractChecked
+	Compaction CommandKind = "compact"   // shorten the transcript: Compacted
+
+	CallModel   CommandKind = "model"  // Admit, then send: ModelReplied or ModelFailed
+	RunTool     CommandKind = "tool"   // ToolStarted, then run: ToolReturned or ToolFailed
+	CheckEffect CommandKind = "effect" // ask the tool: EffectChecked
+	RunChild    CommandKind = "child"  // ChildStarted, then drive: ChildStopped
+
+	Abort CommandKind = "abort" // end the command Target: its own answer follows
+	Wake  CommandKind = "wake"  // ask again at After
+)
+
+// Command is work that the run owes now. It is derived from the state alone, so a driver that starts finds the same commands as
+// the one before it; ID is stable over that. Started commands are on record as begun: a driver that did not begin them itself
+// answers that their end was lost.
+type Command struct {
+	ID      string
+	Kind    CommandKind
+	Body    Body   // Record
+	Call    string // the loop's id of the call
+	Index   int    // of the call in its turn
+	N       int64  // CallModel: the model call
+	Attempt int64  // the attempt to start, or under way
+	Closing bool   // CallModel
+	Started bool
+	After   Micros // not before; Wake: when
+	Key     string // RunTool, CheckEffect: idempotency key
+	Target  string // Abort: ID of the command
+	Cause   string // Abort: cancelled, limit
+}
+
+func id(what string, n ...int64) string {
+	for _, v := range n {
+		what += "/" + strconv.FormatInt(v, 10)
+	}
+	return what
+}
+
+// withAborts ends what is under way when the run is being cancelled or out of time.
+func (s State) withAborts(cmds []Command) []Command {
+	cause := ""
+	switch {
+	case s.Cancel != nil:
+		cause = CauseCancelled
+	case s.Limit != nil && isTime(s.Limit.Limit) && !s.Model.Closing:
+		cause = CauseLimit
+	default:
+		return cmds
+	}
+	switch s.Phase {
+	case PhaseModel:
+		cmds = append(cmds, Command{ID: "abort/" + s.modelCommand().ID, Kind: Abort, Target: s.modelCommand().ID, Cause: cause})
+	case PhaseTurn:
+		for i, c := range s.Turn.Calls {
+			switch c.Status {
+			case CallRunning, CallChild:
+				t := s.toolCommand(i, c.Attempt, true)
+				cmds = append(cmds, Command{ID: "abort/" + t.ID, Kind: Abort, Target: t.ID, Call: c.ID, Cause: cause})
+			}
+		}
+	}
+	return cmds
 }

@@ -25,6 +25,7 @@ type Config struct {
 	OutputCap     int64  `json:"output_cap,omitempty"`
 	ContextWindow int64  `json:"context_window,omitempty"`
 
+	Base         int64         `json:"base,omitempty"`         // bound of the tokens of instructions and tool definitions
 	ModelRetries int64         `json:"model_retries"`          // further attempts of a model call after transient failures
 	CallTimeout  Micros        `json:"call_timeout,omitempty"` // one attempt of a model call; 0: none
 	ApprovalTTL  Micros        `json:"approval_ttl,omitempty"` // how long an approval may be outstanding; 0: for ever
@@ -139,6 +140,7 @@ type SessionStart struct {
 	Cost     Pico       `json:"cost,omitempty"`
 	Active   Micros     `json:"active,omitempty"`
 	Standing []Standing `json:"standing,omitempty"`
+	Prefix   int64      `json:"prefix,omitempty"` // tokens of the transcript so far, by the last report and the bound
 	Prev     *RunRef    `json:"prev,omitempty"`
 }
 

@@ -115,6 +115,7 @@ type CallAuthorized struct {
 	Rule     string  `json:"rule,omitempty"`
 	Reason   string  `json:"reason,omitempty"`
 	Standing string  `json:"standing,omitempty"` // the standing approval that turned ask into allow
+	Finish   string  `json:"finish,omitempty"`   // the finish tool: done, declined, blocked
 }
 
 // CallRefused is a call that gets an error result and does not run.
@@ -140,6 +141,7 @@ const (
 	WhyNotRun      = "not_run"    // the run ended before its turn came
 	WhyContract    = "contract"   // finish: the contract does not hold
 	WhyChanged     = "changed"    // the call's tool is not what it was
+	WhyUnknown     = "unknown"    // the run ends and nobody knows whether the effect happened
 )
 
 // ApprovalAsked says that a call waits for a person. Ask counts how often this call was asked for, from 1.
@@ -248,6 +250,13 @@ type EffectResolved struct {
 	Input    string           `json:"input,omitempty"`
 }
 
+// Words of the finish tool's status.
+const (
+	FinishDone     = "done"
+	FinishDeclined = "declined"
+	FinishBlocked  = "blocked"
+)
+
 // ContractChecked is the answer to a check of the contract or of the output's schema.
 type ContractChecked struct {
 	OK      bool     `json:"ok,omitempty"`
@@ -341,9 +350,9 @@ type ChildStopped struct {
 	Limit  string           `json:"limit,omitempty"`
 	Text   string           `json:"text,omitempty"` // what the parent's model is told
 	Error  bool             `json:"error,omitempty"`
-	Counts Counts           `json:"counts,omitzero"`
+	Counts Counts           `json:"counts,omitzero"` // of the child and everything below it
 	Cost   Pico             `json:"cost,omitempty"`
-	Usage  Usage            `json:"usage,omitzero"`
+	Active Micros           `json:"active,omitempty"`
 	Facts  map[string]Value `json:"facts,omitempty"`
 	Ref    string           `json:"ref,omitempty"`
 }

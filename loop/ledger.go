@@ -1,0 +1,380 @@
+package loop
+
+// Ledger is the account of a run. What a call may use is reserved before it starts and settled after; children draw on it through
+// grants. Own and Below are disjoint: the whole tree is their sum.
+type Ledger struct {
+	Own       Counts  `json:"own,omitzero"`
+	Below     Counts  `json:"below,omitzero"` // of children that have stopped
+	Cost      Pico    `json:"cost,omitempty"`
+	CostBelow Pico    `json:"cost_below,omitempty"`
+	Active    Micros  `json:"active,omitempty"`
+	Held      Reserve `json:"held,omitzero"` // of the attempt under way
+	Grants    []Grant `json:"grants,omitempty"`
+	Extra     Limits  `json:"extra,omitzero"`     // by extensions
+	GivenUp   bool    `json:"given_up,omitempty"` // there is no closing reserve
+}
+
+// Grant is what a living child may still use at most.
+type Grant struct {
+	Call   string `json:"call"`
+	Limits Limits `json:"limits"`
+}
+
+// Total counts the run and its children. Rounds are the run's own.
+func (l Ledger) Total() Counts {
+	t := l.Own
+	t.ModelCalls += l.Below.ModelCalls
+	t.ModelAttempts += l.Below.ModelAttempts
+	t.ToolCalls += l.Below.ToolCalls
+	t.ToolAttempts += l.Below.ToolAttempts
+	t.Usage = t.Usage.Add(l.Below.Usage)
+	t.Estimated += l.Below.Estimated
+	return t
+}
+
+// TotalCost is the cost of the run and its children.
+func (l Ledger) TotalCost() Pico { return Pico(addSat(int64(l.Cost), int64(l.CostBelow))) }
+
+// overhead bounds the tokens that a message's or block's frame adds.
+const overhead = 16
+
+// mediaBound bounds the tokens of one image or file page set as providers bill them; files are bounded by their bytes.
+const mediaBound = 4096
+
+// bound is an upper bound of the tokens that blocks add to a prompt: a token never covers less than one byte of text, so bytes
+// bound tokens for every tokenizer that works on bytes.
+func bound(blocks []Block) int64 {
+	var n int64
+	for _, b := range blocks {
+		n += int64(len(b.Text)+len(b.Args)+len(b.Name)) + overhead + bound(b.More)
+		if b.Media != nil {
+			n += max(mediaBound, int64(len(b.Media.Data)))
+		}
+	}
+	return n
+}
+
+// account is a level of the tree whose limits a call must fit.
+type account struct {
+	whose  string
+	limits Limits
+	counts Counts
+	cost   Pico
+	active Micros
+}
+
+// accounts lists the levels from the run outwards.
+func (s State) accounts() []account {
+	total, cost := s.Ledger.Total(), s.Ledger.TotalCost()
+	list := []account{{"", s.Limits(), total, cost, s.Ledger.Active}}
+	if p := s.Config.Parent; p != nil {
+		list = append(list, account{"parent", p.Grant, total, cost, s.Ledger.Active})
+	}
+	if ses := s.Config.Session; ses != nil {
+		sum := Ledger{Own: total, Below: ses.Counts}.Total()
+		list = append(list, account{"session", ses.Limits, sum, Pico(addSat(int64(cost), int64(ses.Cost))), s.Ledger.Active + ses.Active})
+	}
+	return list
+}
+
+// Limits are the run's own limits with all extensions.
+func (s State) Limits() Limits {
+	if s.Ledger.Extra == (Limits{}) {
+		return s.Config.Limits
+	}
+	return s.Config.Limits.raised(s.Ledger.Extra)
+}
+
+// raised adds amounts to the limits that exist.
+func (l Limits) raised(add Limits) Limits {
+	sum := func(a, b *int64) *int64 {
+		if a == nil || b == nil {
+			return a
+		}
+		v := addSat(*a, *b)
+		return &v
+	}
+	l.Rounds, l.ModelCalls = sum(l.Rounds, add.Rounds), sum(l.ModelCalls, add.ModelCalls)
+	l.ToolCalls, l.Tokens = sum(l.ToolCalls, add.ToolCalls), sum(l.Tokens, add.Tokens)
+	l.Cost = (*Pico)(sum((*int64)(l.Cost), (*int64)(add.Cost)))
+	l.ActiveTime = (*Micros)(sum((*int64)(l.ActiveTime), (*int64)(add.ActiveTime)))
+	l.Deadline = (*Micros)(sum((*int64)(l.Deadline), (*int64)(add.Deadline)))
+	return l
+}
+
+// plus adds two sets of amounts, absent ones counting as zero.
+func (l Limits) plus(add Limits) Limits {
+	sum := func(a, b *int64) *int64 {
+		switch {
+		case a == nil:
+			return b
+		case b == nil:
+			return a
+		}
+		v := addSat(*a, *b)
+		return &v
+	}
+	l.Rounds, l.ModelCalls = sum(l.Rounds, add.Rounds), sum(l.ModelCalls, add.ModelCalls)
+	l.ToolCalls, l.Tokens = sum(l.ToolCalls, add.ToolCalls), sum(l.Tokens, add.Tokens)
+	l.Cost = (*Pico)(sum((*int64)(l.Cost), (*int64)(add.Cost)))
+	l.ActiveTime = (*Micros)(sum((*int64)(l.ActiveTime), (*int64)(add.ActiveTime)))
+	l.Deadline = (*Micros)(sum((*int64)(l.Deadline), (*int64)(add.Deadline)))
+	return l
+}
+
+// need is what a call may use at most.
+type need struct {
+	calls, tools, tokens int64
+	cost                 Pico
+}
+
+func (n need) plus(m need) need {
+	return need{n.calls + m.calls, n.tools + m.tools, addSat(n.tokens, m.tokens), Pico(addSat(int64(n.cost), int64(m.cost)))}
+}
+
+// fits names the first limit that does not hold n beside all that is used, held and granted; nil if all do.
+func (s State) fits(n need) *LimitHit {
+	held := need{tokens: addSat(s.Ledger.Held.Input, s.Ledger.Held.Output), cost: s.Ledger.Held.Cost}
+	for _, g := range s.Ledger.Grants {
+		held = held.plus(need{deref(g.Limits.ModelCalls), deref(g.Limits.ToolCalls), deref(g.Limits.Tokens), Pico(deref((*int64)(g.Limits.Cost)))})
+	}
+	want := n.plus(held)
+	accounts := s.accounts()
+	for _, d := range []struct {
+		name string
+		over func(a account) bool
+	}{
+		{LimitModelCalls, func(a account) bool {
+			return n.calls > 0 && crosses(a.limits.ModelCalls, a.counts.ModelCalls, want.calls)
+		}},
+		{LimitToolCalls, func(a account) bool {
+			return n.tools > 0 && crosses(a.limits.ToolCalls, a.counts.ToolCalls, want.tools)
+		}},
+		{LimitTokens, func(a account) bool {
+			return n.tokens > 0 && crosses(a.limits.Tokens, a.counts.Usage.Total(), want.tokens)
+		}},
+		{LimitCost, func(a account) bool {
+			return (n.cost > 0 || n.calls > 0) && (crosses((*int64)(a.limits.Cost), int64(a.cost), int64(want.cost)) ||
+				n.calls > 0 && a.limits.Cost != nil && *a.limits.Cost == 0)
+		}},
+	} {
+		for _, a := range accounts {
+			if d.over(a) {
+				return &LimitHit{Limit: d.name, Whose: a.whose}
+			}
+		}
+	}
+	return nil
+}
+
+func crosses(limit *int64, used, want int64) bool { return limit != nil && addSat(used, want) > *limit }
+
+func deref(p *int64) int64 {
+	if p == nil {
+		return 0
+	}
+	return *p
+}
+
+// price is that of the model in force.
+func (s State) price() *Price {
+	if s.Model.Model != "" {
+		for _, f := range s.Config.Fallbacks {
+			if f.Model == s.Model.Model {
+				return f.Price
+			}
+		}
+	}
+	return s.Config.Price
+}
+
+// Admit answers the command CallModel at the time now: the event to append before the call is sent, or the one that says why it
+// is not. input is the exact size of the request in tokens where the driver knows it, negative where it does not: then the last
+// reported prefix plus a bound for the new bytes is reserved.
+func (s State) Admit(now Micros, input int64) Body {
+	c := s.modelCommand()
+	exact := input >= 0
+	if !exact {
+		input = addSat(s.Model.Prefix, s.Model.Fresh)
+	}
+	call := need{tokens: addSat(input, s.Config.OutputCap), cost: s.price().Worst(input, s.Config.OutputCap)}
+	if c.Attempt == 1 {
+		call.calls = 1
+	}
+	started := ModelCallStarted{Call: c.N, Closing: c.Closing, Model: s.Model.Model,
+		Reserve: Reserve{Input: input, Output: s.Config.OutputCap, Cost: call.cost}}
+	if c.Attempt > 1 {
+		started.Attempt = c.Attempt
+	} else if !c.Closing {
+		started.Hint = s.hint()
+	}
+	if c.Closing {
+		if s.fits(call) != nil || s.outOfTime(now) {
+			end := RunStopped{Stop: StopLimit}
+			return *s.end(end).End
+		}
+		return started
+	}
+	hit := s.fits(call.plus(s.closing(input, exact)))
+	if hit != nil && s.Ledger.Own.ModelCalls == 0 && s.keepsClosing() && s.fits(call) == nil {
+		hit, started.GivenUp = nil, true
+	}
+	if hit != nil {
+		return LimitReached{Limit: hit.Limit, Whose: hit.Whose}
+	}
+	return started
+}
+
+// keepsClosing says whether the reserve holds a closing call.
+func (s State) keepsClosing() bool {
+	return (s.Config.OnLimit == "" || s.Config.OnLimit == "close") && !s.Ledger.GivenUp
+}
+
+// closing is the worst case of the closing call after a call with the given input. Where that size is a bound, the response and
+// its overhead are counted too; an exact one is taken as it is.
+func (s State) closing(input int64, exact bool) need {
+	if !s.keepsClosing() {
+		return need{}
+	}
+	if !exact {
+		input = addSat(input, s.Config.OutputCap+overhead)
+	}
+	return need{calls: 1, tokens: addSat(input, s.Config.OutputCap), cost: s.price().Worst(input, s.Config.OutputCap)}
+}
+
+// hold reserves what an admitted attempt may use. It checks the caps again: an event that crosses them is illegal.
+func (s State) hold(now Micros, b ModelCallStarted) (State, string) {
+	n := need{tokens: addSat(b.Reserve.Input, b.Reserve.Output), cost: b.Reserve.Cost}
+	if b.Attempt <= 1 {
+		n.calls = 1
+	}
+	if hit := s.fits(n); hit != nil {
+		return s, "it does not fit the limit " + hit.Limit
+	}
+	if b.GivenUp {
+		s.Ledger.GivenUp = true
+	}
+	if b.Attempt <= 1 {
+		s.Ledger.Own.ModelCalls++
+	}
+	s.Ledger.Own.ModelAttempts++
+	s.Ledger.Held = b.Reserve
+	return s, ""
+}
+
+// settle books what an attempt used; nil books the reserve, marked estimated.
+func (s State) settle(u *Usage, estimated bool) State {
+	if u == nil {
+		u = &Usage{Input: s.Ledger.Held.Input, Output: s.Ledger.Held.Output}
+		s.Ledger.Own.Estimated += u.Total()
+		s.Ledger.Cost = Pico(addSat(int64(s.Ledger.Cost), int64(s.Ledger.Held.Cost)))
+	} else {
+		s.Ledger.Cost = Pico(addSat(int64(s.Ledger.Cost), int64(s.price().Of(*u))))
+	}
+	s.Ledger.Own.Usage = s.Ledger.Own.Usage.Add(*u)
+	if !estimated {
+		s.Model.Prefix, s.Model.Fresh = u.Total(), 0
+	}
+	return s.release()
+}
+
+func (s State) release() State {
+	s.Ledger.Held = Reserve{}
+	return s
+}
+
+// overshoot says which cap the provider crossed by billing more than it was allowed to.
+func (s State) overshoot() *LimitHit {
+	for _, a := range s.accounts() {
+		if l := a.limits.Tokens; l != nil && a.counts.Usage.Total() > *l {
+			return &LimitHit{LimitTokens, a.whose, a.counts.Usage.Total() - *l}
+		}
+		if l := a.limits.Cost; l != nil && a.cost > *l {
+			return &LimitHit{LimitCost, a.whose, int64(a.cost - *l)}
+		}
+	}
+	return nil
+}
+
+// --- rounds -------------------------------------------------------------------------------------------------------------
+
+// roundsLeft is the number of hand-backs that may still be made; a large number without a limit.
+func (s State) roundsLeft() int64 {
+	if l := s.Limits().Rounds; l != nil {
+		return *l - s.Ledger.Own.Rounds
+	}
+	return 1 << 40
+}
+
+func (s State) hint() string {
+	left := s.roundsLeft()
+	if s.Config.HintRounds <= 0 || s.Ledger.Own.Rounds == 0 || left >= s.Config.HintRounds || left < 0 {
+		return ""
+	}
+	return HintText(left)
+}
+
+// --- reached and extended -----------------------------------------------------------------------------------------------
+
+func (s State) limitReached(b LimitReached) (State, string) {
+	if s.Limit != nil {
+		return s, "stale: a limit was reached before"
+	}
+	if s.Phase == PhaseEnding || s.Phase == PhaseNew {
+		return s, "the run is ending"
+	}
+	s.Limit = &LimitHit{b.Limit, b.Whose, b.Overshoot}
+	switch s.Phase {
+	case PhaseModel: // aborted first
+		return s, ""
+	case PhaseTurn:
+		if s.Config.OnLimit == "pause" && b.Overshoot == 0 && !isTime(b.Limit) && b.Limit != LimitToolCalls {
+			s.Phase = PhasePaused
+		}
+		return s, ""
+	}
+	s.Model.Nudge = nil
+	return s.limitMode(), ""
+}
+
+// limitMode goes on from a reached limit when nothing is under way: closing call, stop or pause.
+func (s State) limitMode() State {
+	switch {
+	case s.Config.OnLimit == "stop", s.Limit.Overshoot > 0:
+		return s.end(RunStopped{Stop: StopLimit})
+	case s.Config.OnLimit == "pause":
+		s.Phase = PhasePaused
+		return s
+	}
+	s.Phase = PhasePrompt
+	s.Model.Closing, s.Model.Again, s.Model.After = true, false, 0
+	return s
+}
+
+func (s State) limitsExtended(b LimitsExtended) (State, string) {
+	if !s.Extendable() {
+		return s, "stale: it is too late to extend the limits"
+	}
+	s.Ledger.Extra = s.Ledger.Extra.plus(b.Add)
+	if s.Limit == nil {
+		return s, ""
+	}
+	s.Limit = nil
+	if s.Phase == PhasePaused {
+		s.Phase = PhasePrompt
+		if s.Turn.open() > 0 {
+			s.Phase = PhaseTurn
+		}
+	}
+	return s, ""
+}
+
+// Extendable says whether raising a limit can still change anything.
+func (s State) Extendable() bool {
+	if s.Phase == PhaseStopped || s.Phase == PhaseNew || s.Cancel != nil || s.End != nil {
+		return false
+	}
+	return s.Limit == nil || s.Phase == PhasePaused || s.Config.OnLimit == "pause" && s.Limit.Overshoot == 0
+}
+
+func isTime(limit string) bool { return limit == LimitActiveTime || limit == LimitDeadline }

@@ -1,0 +1,449 @@
+// Package loop is the heart of ronda: a pure, deterministic machine that folds events into a state and derives from the state
+// what the run owes. It has no clock, no randomness and no I/O; drivers perform commands and make events durable.
+//
+//	world ──▶ event ──▶ Next validates ──▶ journal appends ──▶ state adopts
+//	  ▲                                                          │
+//	  └──── effect ◀── driver performs ◀── command ◀── Ready ◀───┘
+//
+// This file holds the way of a round. The small machines that it calls have files of their own: ledger.go (limits, reserve
+// and settle), turn.go (order of calls), approvals.go, effects.go (attempts and unknown outcomes), progress.go, children.go.
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Errors of Next. Each is wrapped by an *EventError, and each leaves the state as it was.
+var (
+	// ErrStale: the event answers nothing (late, duplicate). It is not journaled, and nothing is wrong.
+	ErrStale = errors.New("stale event")
+	// ErrIllegal: the event makes no sense in this state.
+	ErrIllegal = errors.New("illegal event")
+)
+
+// EventError says which event did not fit which state.
+type EventError struct {
+	Err   error // ErrStale, ErrIllegal or ErrNewer
+	Kind  string
+	Seq   int64
+	Why   string
+	State string
+}
+
+func (e *EventError) Error() string {
+	return fmt.Sprintf("loop: %v %s (%d): %s; state: %s", e.Err, e.Kind, e.Seq, e.Why, e.State)
+}
+
+func (e *EventError) Unwrap() error { return e.Err }
+
+// String describes the state in one line.
+func (s State) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "run %s seq %d phase %s model call %d.%d", s.Run, s.Seq, s.Phase, s.Model.Call, s.Model.Attempt)
+	for _, c := range s.Turn.Calls {
+		fmt.Fprintf(&b, " [%s %s %s]", c.ID, c.Tool, c.Status)
+	}
+	if s.Limit != nil {
+		fmt.Fprintf(&b, " limit %s", s.Limit.Limit)
+	}
+	if s.End != nil {
+		fmt.Fprintf(&b, " end %s", s.End.Stop)
+	}
+	return b.String()
+}
+
+// Next folds one event. It checks that the event makes sense and returns the state after it; its argument is never changed.
+// The caller validates with Next, then appends the event to the journal, then adopts the new state, then acts on Ready.
+func Next(s State, ev Event) (State, error) {
+	fail := func(err error, why string) (State, error) {
+		return s, &EventError{Err: err, Kind: ev.Kind(), Seq: ev.Seq, Why: why, State: s.String()}
+	}
+	switch {
+	case ev.Seq != s.Seq+1:
+		return fail(ErrIllegal, fmt.Sprintf("want sequence %d", s.Seq+1))
+	case ev.Time < s.Time:
+		return fail(ErrIllegal, "its time lies before that of the last event")
+	case s.Phase == PhaseStopped:
+		return fail(ErrStale, "the run has stopped")
+	}
+	if _, first := ev.Body.(RunStarted); first != (s.Phase == PhaseNew) {
+		return fail(ErrIllegal, "a journal begins with RunStarted and has only one")
+	}
+	n, why := s.elapse(ev), ""
+	switch b := ev.Body.(type) {
+	case RunStarted:
+		n, why = n.started(ev, b)
+	case RunResumed:
+	case ModelCallStarted:
+		n, why = n.modelStarted(ev, b)
+	case ModelReplied:
+		n, why = n.modelReplied(ev, b)
+	case ModelFailed:
+		n, why = n.modelFailed(ev, b)
+	case CallAuthorized:
+		n, why = n.callAuthorized(b)
+	case CallRefused:
+		n, why = n.callRefused(ev, b)
+	case ApprovalAsked:
+		n, why = n.approvalAsked(b)
+	case ApprovalDecided:
+		n, why = n.approvalDecided(ev, b)
+	case StandingRevoked:
+		n, why = n.standingRevoked(b)
+	case ToolStarted:
+		n, why = n.toolStarted(ev, b)
+	case ToolReturned:
+		n, why = n.toolReturned(ev, b)
+	case ToolFailed:
+		n, why = n.toolFailed(ev, b)
+	case EffectChecked:
+		n, why = n.effectChecked(ev, b)
+	case EffectResolved:
+		n, why = n.effectResolved(ev, b)
+	case ContractChecked:
+		n, why = n.contractChecked(b)
+	case LimitReached:
+		n, why = n.limitReached(b)
+	case LimitsExtended:
+		n, why = n.limitsExtended(b)
+	case Nudged:
+		n, why = n.nudged(b)
+	case MessageTaken:
+		n, why = n.messageTaken(b)
+	case CancelRequested:
+		n, why = n.cancelRequested(b)
+	case Compacted:
+		n, why = n.compacted(b)
+	case ChildStarted:
+		n, why = n.childStarted(ev, b)
+	case ChildStopped:
+		n, why = n.childStopped(ev, b)
+	case RunStopped:
+		n, why = n.stopped(b)
+	case Unknown:
+		if !b.Optional {
+			return fail(ErrNewer, "this version does not know the event")
+		}
+	default:
+		return fail(ErrIllegal, "no such event")
+	}
+	if stale, ok := strings.CutPrefix(why, "stale: "); ok {
+		return fail(ErrStale, stale)
+	}
+	if why != "" {
+		return fail(ErrIllegal, why)
+	}
+	n.Seq, n.Time = ev.Seq, ev.Time
+	return n, nil
+}
+
+// Ready derives what the run owes at the time now, in the order in which it is to be done. Commands that are Started are under
+// way. It never changes the state; the same state and time give the same commands.
+func Ready(s State, now Micros) []Command {
+	if hit := s.timeHit(now); hit != nil {
+		return s.withAborts([]Command{record(s, *hit)})
+	}
+	var cmds []Command
+	switch s.Phase {
+	case PhasePrompt:
+		cmds = s.readyPrompt(now)
+	case PhaseModel:
+		c := s.modelCommand()
+		c.Started = true
+		cmds = []Command{c}
+	case PhaseTurn:
+		cmds = s.readyTurn(now)
+	case PhaseCheck:
+		cmds = []Command{{ID: id("check", s.Model.Call), Kind: CheckDone}}
+	case PhaseNudge:
+		cmds = []Command{record(s, s.owedNudge())}
+	case PhaseEnding:
+		cmds = []Command{record(s, *s.End)}
+	}
+	return s.withWake(s.withAborts(cmds), now)
+}
+
+func (s State) readyPrompt(now Micros) []Command {
+	if s.owesCompaction() {
+		return []Command{{ID: id("compact", s.Compacts+1), Kind: Compaction, Attempt: s.Compacts + 1}}
+	}
+	c := s.modelCommand()
+	if s.Model.After > now {
+		c.After = s.Model.After
+	}
+	return []Command{c}
+}
+
+// modelCommand is the model call that is owed or under way.
+func (s State) modelCommand() Command {
+	n, attempt := s.Model.Call, s.Model.Attempt
+	if s.Phase == PhasePrompt {
+		if s.Model.Again {
+			attempt++
+		} else {
+			n, attempt = n+1, 1
+		}
+	}
+	return Command{ID: id("model", n, attempt), Kind: CallModel, N: n, Attempt: attempt, Closing: s.Model.Closing}
+}
+
+func record(s State, b Body) Command {
+	return Command{ID: id("record", s.Seq+1), Kind: Record, Body: b}
+}
+
+// --- the way of a round -------------------------------------------------------------------------------------------------
+
+func (s State) started(ev Event, b RunStarted) (State, string) {
+	if b.Config == nil || b.Run == "" {
+		return s, "RunStarted needs a run and a config"
+	}
+	s = State{Run: b.Run, Started: ev.Time, Key: b.Key, Config: b.Config, Phase: PhasePrompt}
+	if s.Key == "" {
+		s.Key = b.Run
+	}
+	s.Model.Fresh = b.Config.Base + bound(b.Input)
+	if b.Config.Session != nil {
+		s.Standing = b.Config.Session.Standing
+		s.Model.Prefix = b.Config.Session.Prefix
+	}
+	return s, ""
+}
+
+func (s State) modelStarted(ev Event, b ModelCallStarted) (State, string) {
+	if b.Purpose != "" {
+		return s, "a call for another purpose has its own event"
+	}
+	if s.Phase != PhasePrompt {
+		return s, "no model call is owed"
+	}
+	want := s.modelCommand()
+	if b.Call != want.N || max(b.Attempt, 1) != want.Attempt || b.Closing != want.Closing {
+		return s, fmt.Sprintf("owed is call %d attempt %d closing %t", want.N, want.Attempt, want.Closing)
+	}
+	s, why := s.hold(ev.Time, b)
+	if why != "" {
+		return s, why
+	}
+	s.Phase = PhaseModel
+	if !b.Closing {
+		s.Turn = Turn{}
+	}
+	s.Model.Call, s.Model.Attempt = want.N, want.Attempt
+	s.Model.After, s.Model.Again, s.Model.Ended = 0, false, ""
+	if b.Attempt <= 1 {
+		s.Model.Failed, s.Model.Lost, s.Compacts = 0, 0, 0
+		s.Queued = 0
+		s.Model.Fresh = addSat(s.Model.Fresh, int64(len(b.Hint)))
+	}
+	return s, ""
+}
+
+// modelReplied is the fork of the road: an answer, calls, or something to be corrected.
+func (s State) modelReplied(ev Event, b ModelReplied) (State, string) {
+	if s.Phase != PhaseModel || b.Call != s.Model.Call {
+		return s, "stale: no such model call is under way"
+	}
+	s = s.settle(b.Usage, b.Usage == nil)
+	text, calls := contents(b.Blocks)
+	blank := strings.TrimSpace(text) == ""
+	s.Answer = 0
+	if !blank {
+		s.Answer = ev.Seq
+	}
+	switch {
+	case s.Model.Closing:
+		return s.end(RunStopped{Stop: StopLimit, Answer: s.Answer}), ""
+	case s.Cancel != nil && len(calls) == 0:
+		return s.end(RunStopped{Stop: StopCancelled}), ""
+	case b.Finish == FinishLength || b.Finish == FinishFilter:
+		return s.tryAgain(NudgeCut, textCut, RunStopped{
+			Stop: StopIncomplete, Message: "the last response was cut (" + string(b.Finish) + ")" + detail(b.Detail)}), ""
+	case b.Finish == FinishMalformed:
+		return s.repair(NudgeMalformed, textMalformed+detail(b.Detail)), ""
+	case len(calls) > 0:
+		return s.openTurn(ev.Seq, calls), ""
+	case b.Finish == FinishPause:
+		return s.nudge(NudgeContinue, ""), ""
+	case blank:
+		return s.tryAgain(NudgeEmpty, textEmpty, RunStopped{Stop: StopNoAction}), ""
+	case Imitates(text, s.Config.toolNames()):
+		if s.Imitated {
+			return s.end(RunStopped{Stop: StopIncomplete, Answer: s.Answer,
+				Missing: []string{"a real call: the response only describes calls, again"}}), ""
+		}
+		return s.repair(NudgeImitation, textImitation), ""
+	case s.Config.Finish:
+		return s.repair(NudgePlain, textPlain), ""
+	case s.Config.Output || s.Config.Contract.Needs():
+		s.Phase = PhaseCheck
+		return s, ""
+	}
+	return s.end(RunStopped{Stop: StopCompleted, Answer: s.Answer}), ""
+}
+
+func (s State) modelFailed(ev Event, b ModelFailed) (State, string) {
+	if s.Phase != PhaseModel || b.Call != s.Model.Call || max(b.Attempt, 1) != s.Model.Attempt {
+		return s, "stale: no such attempt is under way"
+	}
+	if b.Usage != nil || b.Lost {
+		s = s.settle(b.Usage, b.Usage == nil)
+	} else {
+		s = s.release()
+	}
+	s.Phase = PhasePrompt
+	s.Model.Ended = b.Cause
+	switch {
+	case s.Cancel != nil:
+		return s.end(RunStopped{Stop: StopCancelled}), ""
+	case b.Cause == CauseLimit:
+		if s.Model.Closing {
+			return s.end(RunStopped{Stop: StopLimit}), ""
+		}
+		return s.limitMode(), ""
+	case b.Cause == CauseCrash && s.Model.Lost < maxLost:
+		s.Model.Lost++
+		s.Model.Again = true
+		return s, ""
+	case b.Class == ClassTransient && s.Model.Failed < s.Config.ModelRetries:
+		s.Model.Failed++
+		s.Model.Again = true
+		s.Model.After = ev.Time + backoff(s.Key, s.Model.Failed, b.RetryAfter)
+		return s, ""
+	}
+	if next, ok := s.fallback(b.Class); ok {
+		s.Model.Model, s.Model.Failed, s.Model.Again = next, 0, true
+		return s, ""
+	}
+	if s.Model.Closing {
+		return s.end(RunStopped{Stop: StopLimit, Class: b.Class, Message: b.Message}), ""
+	}
+	return s.end(RunStopped{Stop: StopFailed, Class: b.Class, Message: failure(b)}), ""
+}
+
+// --- corrections --------------------------------------------------------------------------------------------------------
+
+// tryAgain nudges while nudges and rounds are left, and ends as told else.
+func (s State) tryAgain(reason, text string, end RunStopped) State {
+	if s.Nudges >= s.Config.Nudges || s.roundsLeft() <= 0 {
+		if end.Stop == StopIncomplete {
+			end.Answer = s.Answer
+		}
+		return s.end(end)
+	}
+	return s.nudge(reason, text)
+}
+
+// repair nudges while repairs are left; else the run has failed.
+func (s State) repair(reason, text string) State {
+	if s.Repairs >= s.Config.Repairs {
+		return s.end(RunStopped{Stop: StopFailed, Class: ClassInvalid, Message: "the repairs are used up: " + repairCause(reason)})
+	}
+	return s.nudge(reason, text)
+}
+
+func (s State) nudge(reason, text string) State {
+	s.Phase = PhaseNudge
+	s.Model.Nudge = &Nudged{Reason: reason, Text: text}
+	return s
+}
+
+// owedNudge is the hand-back owed in PhaseNudge, or the limit that stands in its way: a hand-back is a round.
+func (s State) owedNudge() Body {
+	if s.Model.Nudge.Reason != NudgeStall && s.roundsLeft() <= 0 {
+		return LimitReached{Limit: LimitRounds}
+	}
+	return *s.Model.Nudge
+}
+
+func (s State) nudged(b Nudged) (State, string) {
+	if s.Phase != PhaseNudge || *s.Model.Nudge != b || s.owedNudge() != Body(b) {
+		return s, "no such hand-back is owed"
+	}
+	switch b.Reason {
+	case NudgeEmpty, NudgeCut:
+		s.Nudges++
+	case NudgeMalformed, NudgePlain, NudgeOutput:
+		s.Repairs++
+	case NudgeImitation:
+		s.Repairs++
+		s.Imitated = true
+	}
+	if b.Reason != NudgeStall {
+		s.Ledger.Own.Rounds++
+	}
+	s.Model.Fresh = addSat(s.Model.Fresh, int64(len(b.Text))+overhead)
+	s.Phase, s.Model.Nudge = PhasePrompt, nil
+	return s, ""
+}
+
+// --- the end ------------------------------------------------------------------------------------------------------------
+
+// end decides how the run ends. Calls without a result are answered first (readyTurn winds down); a decision that is made is
+// only replaced by a cancellation.
+func (s State) end(r RunStopped) State {
+	s.Model.Nudge = nil
+	if r.Stop == StopLimit && s.Limit != nil {
+		r.Limit, r.Whose = s.Limit.Limit, s.Limit.Whose
+	}
+	if r.Stop == StopCancelled && s.Cancel != nil {
+		r.By, r.Message = s.Cancel.By, s.Cancel.Reason
+	}
+	r.Unknown, r.NotRun = nil, nil
+	for _, c := range s.Turn.Calls {
+		switch {
+		case c.Unsure:
+			r.Unknown = append(r.Unknown, c.ID)
+		case c.Status == CallSettled && (c.Why == WhyLimit || c.Why == WhyCancelled || c.Why == WhyNotRun):
+			r.NotRun = append(r.NotRun, c.ID)
+		}
+	}
+	s.End = &r
+	s.Phase = PhaseEnding
+	if s.Turn.open() > 0 {
+		s.Phase = PhaseTurn
+	}
+	return s
+}
+
+func (s State) stopped(b RunStopped) (State, string) {
+	if s.Phase != PhaseEnding || s.End == nil {
+		return s, "the run does not end yet"
+	}
+	if b.Stop != s.End.Stop || b.Limit != s.End.Limit || b.Answer != s.End.Answer {
+		return s, "owed is the stop " + string(s.End.Stop)
+	}
+	s.Phase, s.Stop, s.End = PhaseStopped, &b, nil
+	return s, ""
+}
+
+func (s State) cancelRequested(b CancelRequested) (State, string) {
+	if s.Cancel != nil {
+		return s, "stale: the run is being cancelled already"
+	}
+	s.Cancel = &Cancelled{By: b.By, Reason: b.Reason}
+	switch s.Phase {
+	case PhaseModel, PhaseTurn:
+		s.End = nil
+		return s, "" // what is under way ends first
+	}
+	return s.windDown(RunStopped{Stop: StopCancelled}), ""
+}
+
+// messageTaken queues a message of the user for the next prompt. A run that was about to end with an answer goes on.
+func (s State) messageTaken(b MessageTaken) (State, string) {
+	s.Queued++
+	s.Model.Fresh = addSat(s.Model.Fresh, bound(b.Blocks))
+	s.Progress = Progress{}
+	if s.Phase == PhaseEnding && s.Cancel == nil && s.Limit == nil {
+		switch s.End.Stop {
+		case StopCompleted, StopIncomplete, StopNoAction, StopBlocked, StopStalled:
+			s.End, s.Phase = nil, PhasePrompt
+		}
+	}
+	if b.Supersede {
+		s = s.supersede()
+	}
+	return s, ""
+}
