@@ -145,6 +145,9 @@ type Page struct {
 // change is there, ErrClosed and a cancelled ctx included, unless the error wraps context errors or is of the system: then the
 // caller reads to find out.
 type Store interface {
+	// Owner is a name for this opened store to hold leases by: another one each time a store is opened, in every process. A store
+	// takes any other string as an owner too.
+	Owner() string
 	// Create makes a run with its first events (Batch.Run whole, After 0) and gives the caller its lease with epoch 1.
 	// Batch.Lease.Run and Owner must be set. ErrExists if the id is taken, or if session already has a live run and b.Run.Parent is "".
 	Create(ctx context.Context, b Batch) (Lease, error)
