@@ -25,6 +25,7 @@ type Entry struct {
 	Window   int64       // tokens of input and output together
 	Cap      int64       // tokens of one response
 	Media    bool        // takes images
+	Reasons  bool        // can think before it answers
 }
 
 // Vendor is a provider by its address.
@@ -174,7 +175,7 @@ func parse(line string) (Entry, bool) {
 		}
 		n[i] = v
 	}
-	e := Entry{Provider: f[0], Model: f[1], Window: n[4], Cap: n[5], Media: f[8] == "m"}
+	e := Entry{Provider: f[0], Model: f[1], Window: n[4], Cap: n[5], Media: strings.Contains(f[8], "m"), Reasons: strings.Contains(f[8], "r")}
 	if n[0] > 0 || n[3] > 0 || strings.HasSuffix(f[1], ":free") {
 		e.Price = &loop.Price{Input: loop.Pico(n[0]), CacheRead: loop.Pico(n[1]), CacheWrite: loop.Pico(n[2]), Output: loop.Pico(n[3])}
 	}

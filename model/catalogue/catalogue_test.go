@@ -14,7 +14,7 @@ func TestLookup(t *testing.T) {
 		Price: &loop.Price{Input: 2_000_000, CacheRead: 500_000, CacheWrite: 2_000_000, Output: 8_000_000},
 	}
 	sonnet := Entry{
-		Provider: "anthropic", Model: "claude-sonnet-4-5-20250929", Window: 200_000, Cap: 64_000, Media: true,
+		Provider: "anthropic", Model: "claude-sonnet-4-5-20250929", Window: 200_000, Cap: 64_000, Media: true, Reasons: true,
 		Price: &loop.Price{Input: 3_000_000, CacheRead: 300_000, CacheWrite: 3_750_000, Output: 15_000_000},
 	}
 	for _, c := range []struct {

@@ -79,6 +79,16 @@ func (a *Attempt) End() {
 	a.cancel(nil)
 }
 
+// Finish reads what is left of a body whose end was seen, so that the connection can be used again, and closes it. A server that
+// does not end the body after its end marker is not waited for.
+func (a *Attempt) Finish(body io.ReadCloser) {
+	a.enter("", 0)
+	patience := time.AfterFunc(100*time.Millisecond, func() { a.cancel(nil) })
+	defer patience.Stop()
+	_, _ = io.CopyN(io.Discard, body, 64<<10)
+	_ = body.Close()
+}
+
 // Body gives r back with the clock between deltas around each Read.
 func (a *Attempt) Body(r io.Reader) io.Reader {
 	a.enter(ClockBetween, a.t.BetweenDeltas)

@@ -184,3 +184,11 @@ func clean(s string) string {
 	}
 	return string(bytes.ToValidUTF8([]byte(s), []byte("\ufffd")))
 }
+
+// Instructions are the system instructions of one call: those of the agent and those of this call alone.
+func Instructions(system, extra string) string {
+	if system == "" || extra == "" {
+		return system + extra
+	}
+	return system + "\n\n" + extra
+}

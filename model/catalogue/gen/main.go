@@ -23,7 +23,7 @@ func main() {
 }
 
 // table has a line for each provider (provider, host, path, variable of the key) and for each model (provider, model, four
-// prices in pico-USD a token, context window, output cap, m for media), sorted, each led and ended by a line feed.
+// prices in pico-USD a token, context window, output cap, m for media and r for reasoning), sorted, each led and ended by a line feed.
 func table(providers []catwalk.Provider) []byte {
 	var lines []string
 	for _, p := range providers {
@@ -31,12 +31,15 @@ func table(providers []catwalk.Provider) []byte {
 		lines = append(lines, fmt.Sprintf("@%s\t%s\t%s\t%s", p.ID, host, path, strings.TrimPrefix(p.APIKey, "$")))
 		for _, m := range p.Models {
 			in, read, write, out := prices(m)
-			media := ""
+			marks := ""
 			if m.SupportsImages {
-				media = "m"
+				marks += "m"
+			}
+			if m.CanReason {
+				marks += "r"
 			}
 			lines = append(lines, fmt.Sprintf("%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%s",
-				p.ID, m.ID, in, read, write, out, m.ContextWindow, m.DefaultMaxTokens, media))
+				p.ID, m.ID, in, read, write, out, m.ContextWindow, m.DefaultMaxTokens, marks))
 		}
 	}
 	slices.Sort(lines)

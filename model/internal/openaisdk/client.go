@@ -1,0 +1,238 @@
+// Package openaisdk is what the two adapters for OpenAI's protocols share: the vendor's SDK as transport (addresses,
+// authentication, headers; its retries are off), the shapes in which OpenAI and compatible servers report errors, and the
+// subset of JSON Schema that strict mode takes.
+package openaisdk
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
+
+	sdk "github.com/openai/openai-go/v3"
+	"github.com/openai/openai-go/v3/option"
+
+	"github.com/ronda-go/ronda/loop"
+	"github.com/ronda-go/ronda/model"
+	"github.com/ronda-go/ronda/model/catalogue"
+	"github.com/ronda-go/ronda/model/wire"
+)
+
+// Config is what the options of an adapter set.
+type Config struct {
+	BaseURL string // "": OPENAI_BASE_URL, else OpenAI's own
+	Key     string // "": from the environment at the first call
+	HTTP    *http.Client
+	Header  http.Header
+	Query   url.Values
+	Price   *loop.Price
+	Window  int64
+	Cap     int64
+	Options map[string]any // defaults under those of the request
+}
+
+// Client sends requests through the SDK. It is safe for concurrent use.
+type Client struct {
+	cfg      Config
+	wire     string
+	name     string
+	keyNeeds bool // without a key nothing is sent
+
+	once   sync.Once
+	client sdk.Client
+	err    *model.Error
+}
+
+// NewClient makes a client; nothing is read from the environment before the first call, save OPENAI_BASE_URL. Where needKey
+// is set a key is needed for every address, else for OpenAI's own alone.
+func NewClient(wireName, name string, cfg Config, needKey bool) *Client {
+	if cfg.BaseURL == "" {
+		cfg.BaseURL = os.Getenv("OPENAI_BASE_URL")
+	}
+	c := &Client{cfg: cfg, wire: wireName, name: name}
+	c.keyNeeds = needKey || c.Official()
+	return c
+}
+
+// Official reports whether the address is OpenAI's own or Azure's, whose rules are the same.
+func (c *Client) Official() bool {
+	if c.cfg.BaseURL == "" {
+		return true
+	}
+	host := c.host()
+	return host == "api.openai.com" || strings.HasSuffix(host, ".api.openai.com") || c.Azure()
+}
+
+// Azure reports whether the address is one of Azure's resources.
+func (c *Client) Azure() bool {
+	host := c.host()
+	return strings.HasSuffix(host, ".openai.azure.com") || strings.HasSuffix(host, ".azure.com")
+}
+
+// Host is the host of the base URL, without a port.
+func (c *Client) host() string {
+	u, err := url.Parse(c.cfg.BaseURL)
+	if err != nil {
+		return ""
+	}
+	return u.Hostname()
+}
+
+// Host is the host that requests go to.
+func (c *Client) Host() string {
+	if c.cfg.BaseURL == "" {
+		return "api.openai.com"
+	}
+	return c.host()
+}
+
+// Info fills what the catalogue knows under what the options say.
+func (c *Client) Info() model.Info {
+	info := model.Info{Wire: c.wire, Name: c.name, Price: c.cfg.Price, ContextWindow: c.cfg.Window, OutputCap: c.cfg.Cap}
+	e, ok := c.Entry()
+	if !ok {
+		return info
+	}
+	if info.Price == nil {
+		info.Price = e.Price
+	}
+	if info.ContextWindow == 0 {
+		info.ContextWindow = e.Window
+	}
+	if info.OutputCap == 0 {
+		info.OutputCap = e.Cap
+	}
+	if e.Media {
+		info.Media = []string{"image/png", "image/jpeg", "image/webp", "image/gif"}
+	}
+	return info
+}
+
+// Entry is the catalogue's: of the provider that has the address, else of OpenAI by the model's name.
+func (c *Client) Entry() (catalogue.Entry, bool) {
+	if c.cfg.BaseURL != "" {
+		if e, ok := catalogue.LookupAt(c.cfg.BaseURL, c.name); ok {
+			return e, true
+		}
+	}
+	return catalogue.Lookup(c.wire, c.name)
+}
+
+// key finds the key and the variable that it was looked for in. A vendor that the catalogue knows has a variable of its own:
+// another vendor's key is never sent to it.
+func (c *Client) key() (key, variable string) {
+	variable = "OPENAI_API_KEY"
+	if c.cfg.BaseURL != "" && !c.Official() {
+		if v, ok := catalogue.At(c.cfg.BaseURL); ok && v.Key != "" {
+			variable = v.Key
+		}
+	}
+	if c.Azure() {
+		variable = "AZURE_OPENAI_API_KEY"
+	}
+	if c.cfg.Key != "" {
+		return c.cfg.Key, variable
+	}
+	if key = os.Getenv(variable); key == "" && c.Azure() {
+		key = os.Getenv("OPENAI_API_KEY")
+	}
+	return key, variable
+}
+
+func (c *Client) start() {
+	key, variable := c.key()
+	if key == "" && c.keyNeeds {
+		c.err = &model.Error{
+			Class: loop.ClassFatal, Code: "no_api_key",
+			Message: "no key for " + c.wire + "/" + c.name + ": set " + variable + ", or run with --scripted",
+			Err:     errors.New(variable + " is not set"),
+		}
+		return
+	}
+	httpClient := c.cfg.HTTP
+	if httpClient == nil {
+		httpClient = wire.Client()
+	}
+	// The SDK's own defaults come from OPENAI_* variables, among them an organisation and headers that are not for other
+	// vendors; so the options are given in full.
+	opts := []option.RequestOption{option.WithEnvironmentProduction(), option.WithHTTPClient(httpClient), option.WithMaxRetries(0)}
+	if c.cfg.BaseURL != "" {
+		opts = append(opts, option.WithBaseURL(c.cfg.BaseURL))
+	}
+	switch {
+	case key != "" && c.Azure():
+		opts = append(opts, option.WithHeader("Api-Key", key))
+	case key != "":
+		opts = append(opts, option.WithAPIKey(key))
+	}
+	if c.Official() && !c.Azure() {
+		if v := os.Getenv("OPENAI_ORG_ID"); v != "" {
+			opts = append(opts, option.WithOrganization(v))
+		}
+		if v := os.Getenv("OPENAI_PROJECT_ID"); v != "" {
+			opts = append(opts, option.WithProject(v))
+		}
+	}
+	for name, values := range c.cfg.Header {
+		opts = append(opts, option.WithHeader(name, strings.Join(values, ", ")))
+	}
+	for name, values := range c.cfg.Query {
+		opts = append(opts, option.WithQuery(name, values[0]))
+	}
+	c.client = sdk.Client{Options: opts}
+}
+
+// Post sends a body and returns the response once its head is there. The error is always an *model.Error; a status of 400 and
+// above is one. The caller closes the body of the response.
+func (c *Client) Post(ctx context.Context, a *wire.Attempt, path string, body *wire.Body, stream bool) (*http.Response, *model.Error) {
+	if c.once.Do(c.start); c.err != nil {
+		return nil, c.err
+	}
+	size := body.Len()
+	opts := []option.RequestOption{option.WithRequestBody("application/json", io.Reader(body)), option.WithMiddleware(
+		func(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
+			r.ContentLength = size // else the SDK sends a reader in chunks
+			return next(r)
+		})}
+	if stream {
+		opts = append(opts, option.WithHeader("Accept", "text/event-stream"))
+	}
+	var res *http.Response
+	err := c.client.Post(ctx, path, nil, &res, opts...)
+	if res == nil || res.StatusCode < 400 {
+		if err != nil {
+			return nil, a.Failed("calling "+c.wire+"/"+c.name, err)
+		}
+		a.Answered()
+		return res, nil
+	}
+	a.Answered()
+	defer res.Body.Close()
+	b, rerr := wire.ReadAll(res.Body, res.ContentLength) // the SDK puts back what it read
+	if rerr != nil {
+		return nil, a.Failed("reading the error of "+c.wire+"/"+c.name, rerr)
+	}
+	return nil, Failure(res.StatusCode, res.Header, b)
+}
+
+// Name is wire/name.
+func (c *Client) Name() string { return c.wire + "/" + c.name }
+
+// Options merges the adapter's defaults under those of a request.
+func (c *Client) Options(req map[string]any) map[string]any {
+	if len(c.cfg.Options) == 0 {
+		return req
+	}
+	all := make(map[string]any, len(req)+len(c.cfg.Options))
+	for k, v := range c.cfg.Options {
+		all[k] = v
+	}
+	for k, v := range req {
+		all[k] = v
+	}
+	return all
+}
