@@ -100,8 +100,8 @@ func readItem(p *yamldoc.Problems, n *yamldoc.Node) Item {
 
 func (i *Item) content(p *yamldoc.Problems) yamldoc.Keys {
 	return yamldoc.Keys{
-		"thinking": func(v *yamldoc.Node) { i.Thinking = p.String(v) },
-		"text":     func(v *yamldoc.Node) { i.Text = p.String(v) },
+		"thinking": func(v *yamldoc.Node) { i.Thinking = p.Scalar(v) },
+		"text":     func(v *yamldoc.Node) { i.Text = p.Scalar(v) },
 		"calls": func(v *yamldoc.Node) {
 			p.List(v, func(c *yamldoc.Node) { i.Calls = append(i.Calls, readCall(p, c)) })
 		},
@@ -188,7 +188,7 @@ func readRaw(p *yamldoc.Problems, n *yamldoc.Node) []Call {
 	}
 	for _, f := range n.Fields {
 		checkName(p, f.Key, f.Name)
-		calls = append(calls, Call{Name: f.Name, Args: p.String(f.Value), Raw: true})
+		calls = append(calls, Call{Name: f.Name, Args: p.Scalar(f.Value), Raw: true})
 	}
 	return calls
 }
@@ -225,7 +225,7 @@ func readFail(p *yamldoc.Problems, n *yamldoc.Node) *Fail {
 	p.Object(n, yamldoc.Keys{
 		"status":      kind(func(v *yamldoc.Node) { f.Status = readStatus(p, v) }),
 		"retry_after": func(v *yamldoc.Node) { f.RetryAfter = p.Duration(v) },
-		"message":     func(v *yamldoc.Node) { f.Message = p.String(v) },
+		"message":     func(v *yamldoc.Node) { f.Message = p.Scalar(v) },
 		"timeout":     kind(func(v *yamldoc.Node) { f.Timeout = readTrue(p, v) }),
 		"cut_after":   kind(func(v *yamldoc.Node) { c := int(p.Int(v)); f.CutAfter = &c }),
 		"error_event": kind(func(v *yamldoc.Node) { f.ErrorEvent = p.Name(v) }),
@@ -276,5 +276,9 @@ func readTexts(p *yamldoc.Problems, n *yamldoc.Node) []string {
 	if n.Kind == yamldoc.List {
 		return p.Strings(n)
 	}
-	return []string{p.Name(n)}
+	s := p.Scalar(n)
+	if s == "" && n.Kind == yamldoc.String {
+		p.Add(n, "must not be empty", "every request contains it")
+	}
+	return []string{s}
 }

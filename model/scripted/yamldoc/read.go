@@ -1,7 +1,11 @@
 package yamldoc
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -72,20 +76,38 @@ func (p *Problems) Add(n *Node, reason, hint string) {
 	}
 }
 
+// Join adds what is wrong with another document that this one names. An error that is not an Errors is noted at n.
+func (p *Problems) Join(n *Node, err error) {
+	var many Errors
+	switch {
+	case err == nil:
+	case errors.As(err, &many):
+		p.errs = append(p.errs, many...)
+	default:
+		p.Add(n, err.Error(), "")
+	}
+}
+
 // Len is the number of errors so far.
 func (p *Problems) Len() int { return len(p.errs) }
 
-// Err is nil or an Errors in the order of lines.
+// Err is nil or an Errors in the order of lines, this document's before those of others.
 func (p *Problems) Err() error {
 	if len(p.errs) == 0 {
 		return nil
 	}
 	out := slices.Clone(p.errs)
 	slices.SortStableFunc(out, func(a, b *Error) int {
-		if a.Line != b.Line {
-			return a.Line - b.Line
+		if a.File != b.File {
+			if a.File == p.File {
+				return -1
+			}
+			if b.File == p.File {
+				return 1
+			}
+			return strings.Compare(a.File, b.File)
 		}
-		return a.Column - b.Column
+		return cmp.Or(a.Line-b.Line, a.Column-b.Column)
 	})
 	return out
 }
@@ -138,23 +160,31 @@ func (p *Problems) List(n *Node, item func(*Node)) {
 	}
 }
 
-// Strings reads a list of texts.
+// Strings reads a list of scalars.
 func (p *Problems) Strings(n *Node) []string {
 	var out []string
-	p.List(n, func(v *Node) { out = append(out, p.String(v)) })
+	p.List(n, func(v *Node) { out = append(out, p.Scalar(v)) })
 	return out
 }
 
-// String reads a text. A number or truth value is taken as it is spelled.
-func (p *Problems) String(n *Node) string {
-	switch n.Kind {
-	case Bool, Number:
-		return n.Text
-	case String:
-		return n.Text
+// Scalar reads a text; a number or truth value is taken as it is spelled.
+func (p *Problems) Scalar(n *Node) string {
+	if n.Kind != Bool && n.Kind != Number {
+		p.want(n, String, "")
 	}
-	p.want(n, String, "")
-	return ""
+	return n.Text
+}
+
+// String reads a text. What YAML takes for a number or a truth value must be quoted.
+func (p *Problems) String(n *Node) string {
+	example := ""
+	if n.Kind == Bool || n.Kind == Number {
+		example = strconv.Quote(n.Text) + " with the quotes"
+	}
+	if !p.want(n, String, example) {
+		return ""
+	}
+	return n.Text
 }
 
 // Name reads a text that may not be empty.
@@ -177,6 +207,9 @@ func (p *Problems) Int(n *Node) int64 {
 		return 0
 	}
 	i, err := strconv.ParseInt(n.Text, 10, 64)
+	if f, ferr := strconv.ParseFloat(n.Text, 64); err != nil && ferr == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		i, err = int64(f), nil // 1e3, 5.0
+	}
 	switch {
 	case err != nil:
 		p.Add(n, n.Text+" is not a whole number in range", "")
@@ -219,7 +252,7 @@ func (p *Problems) Duration(n *Node) time.Duration {
 	}
 	d, err := time.ParseDuration(n.Text)
 	switch {
-	case err != nil:
+	case err != nil, d >= 0 && !duration.MatchString(n.Text):
 		p.Add(n, quote(n.Text)+" is no length of time", "write 300ms, 30s, 2m or 1h30m")
 	case d < 0:
 		p.Add(n, n.Text+" is negative", "0 means none at all; leave the key out where there is no limit")
@@ -243,6 +276,9 @@ func (p *Problems) OneOf(n *Node, noun string, words ...string) string {
 	p.Add(n, s+" is not "+noun, "use "+alternatives(words))
 	return ""
 }
+
+// duration is how lengths of time are spelled: time.ParseDuration knows odder ways that a JSON Schema need not.
+var duration = regexp.MustCompile(`^(0|([0-9]{1,9}(\.[0-9]{1,9})?(us|ms|s|m|h))+)$`)
 
 func alternatives(words []string) string {
 	if len(words) == 1 {

@@ -1,0 +1,132 @@
+package agentfile
+
+import (
+	"fmt"
+
+	"github.com/ronda-go/ronda/drive"
+	"github.com/ronda-go/ronda/loop"
+	"github.com/ronda-go/ronda/model"
+	"github.com/ronda-go/ronda/model/scripted"
+	"github.com/ronda-go/ronda/model/scripted/yamldoc"
+	"github.com/ronda-go/ronda/tool"
+)
+
+// modelRef reads provider/model. In an agent file scripted needs no name.
+func (r *reader) modelRef(n *node) string {
+	s := r.p.String(n)
+	if s == "scripted" {
+		return s
+	}
+	if _, _, err := model.SplitRef(s); err != nil && n.Kind == yamldoc.String {
+		r.p.Add(n, fmt.Sprintf("%q is no model", s), "write provider/model, such as anthropic/claude-sonnet-4-5")
+	}
+	return s
+}
+
+func (r *reader) baseURL(n *node) string { return r.url(n) }
+
+// model finds the agent's model: of its script, or of its reference.
+func (r *reader) model(optional bool) {
+	ref := r.root.Get("model")
+	isScript := r.f.Model == "" || r.f.Model == "scripted"
+	switch {
+	case r.p.Len() > 0:
+	case r.f.Script != nil && (r.o.Scripted || isScript):
+		m, err := r.o.scriptModel(r.f.Script, r.a.Name)
+		if err != nil {
+			r.p.Add(r.root, err.Error(), "")
+		}
+		r.a.Model = m
+	case r.f.Model == "scripted", r.o.Scripted && !optional:
+		r.p.Add(r.root, "script is missing, and the answers are to be scripted", "write script: ./script.yaml or name one on the command line")
+	case r.o.Scripted: // a child: it inherits, or is told that it cannot
+	case r.f.Model != "":
+		r.a.Model = r.make(ref, r.f.Model, r.f.BaseURL)
+	case !optional:
+		r.p.Add(r.root, "model is missing", "write model: anthropic/claude-sonnet-4-5, or a script:")
+	}
+}
+
+// make asks the hook for a model; without one it is nil.
+func (r *reader) make(n *node, ref, baseURL string) model.Model {
+	if r.o.Model == nil || r.o.Scripted || ref == "" {
+		return nil
+	}
+	m, err := r.o.Model(ref, baseURL, r.a.Options)
+	if err != nil {
+		r.p.Add(n, err.Error(), "")
+		return nil
+	}
+	return m
+}
+
+func (r *reader) fallback(n *node) {
+	f := drive.Fallback{}
+	ref, base := "", ""
+	at := n
+	if n.Kind == yamldoc.Map {
+		r.p.Object(n, yamldoc.Keys{
+			"model":    func(n *node) { ref, at = r.modelRef(n), n },
+			"base_url": func(n *node) { base = r.baseURL(n) },
+			"classes": func(n *node) {
+				r.p.List(n, func(n *node) {
+					f.Classes = append(f.Classes, loop.Class(r.p.OneOf(n, "a class of model errors", "transient", "fatal", "invalid")))
+				})
+			},
+		})
+		r.needs(n, "model")
+	} else {
+		ref = r.modelRef(n)
+	}
+	if f.Model = r.make(at, ref, base); f.Model != nil {
+		r.a.Fallbacks = append(r.a.Fallbacks, f)
+	}
+}
+
+func (o *Options) scriptModel(s *scripted.Script, agent string) (model.Model, error) {
+	if o.ScriptModel != nil {
+		return o.ScriptModel(s, agent)
+	}
+	return scripted.New(s, scripted.Options{Name: agent}), nil
+}
+
+func (o *Options) makeTool(s ToolSpec) (tool.Tool, error) {
+	makes, what := o.Tool, "a tool without a way to run"
+	switch {
+	case s.Command != nil:
+		makes, what = o.Command, "command"
+	case s.HTTP != nil:
+		makes, what = o.HTTP, "http"
+	}
+	if makes != nil {
+		return makes(s)
+	}
+	if s.Command == nil && s.HTTP == nil {
+		return nil, fmt.Errorf("%s is %s; write command: [\"./%s\"], http: {post: …} or agent: {…}", s.Def.Name, what, s.Def.Name)
+	}
+	return nil, fmt.Errorf("%s tools are not offered by this program", what)
+}
+
+type schemaKind int
+
+const (
+	anySchema schemaKind = iota
+	objectSchema
+)
+
+// schema reads a JSON Schema and compiles it, so that a bad one is found here and not in the middle of a run.
+func (r *reader) schema(n *node, kind schemaKind) []byte {
+	if n.Kind != yamldoc.Map {
+		r.p.Add(n, "want a JSON Schema (a map), not "+n.Kind.String(), "write {type: object, properties: {…}}")
+		return nil
+	}
+	raw := n.JSON()
+	if _, err := tool.Compile(raw); err != nil {
+		r.p.Add(n, "is no JSON Schema: "+err.Error(), "")
+		return nil
+	}
+	if t := n.Get("type"); kind == objectSchema && t != nil && t.Text != "object" {
+		r.p.Add(t, "arguments are an object", "write type: object")
+	}
+	return raw
+}
