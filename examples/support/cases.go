@@ -1,6 +1,7 @@
 package support
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -218,10 +219,10 @@ func (db *DB) SearchCases(ctx context.Context, in SearchQuery) (*SearchResult, e
 		return scan(&f.ID, &f.Status, &f.Opened, &f.Topic, &f.Subject, &f.Customer, &f.Order)
 	}, `SELECT c.id, c.status, c.opened, c.topic, c.subject, p.name, coalesce(c.order_id, '')
 		FROM cases c JOIN customers p ON p.id = c.customer
-		LEFT JOIN (SELECT rowid AS id, rank FROM case_words WHERE case_words MATCH nullif(?1, '')) w ON w.id = c.id
+		LEFT JOIN (SELECT rowid AS id, rank FROM case_words WHERE case_words MATCH ?4) w ON w.id = c.id
 		WHERE (?1 = '' OR w.id IS NOT NULL OR instr(upper(?3), c.order_id) > 0)
 		AND (?2 = '' OR p.id = ?2 OR p.email = ?2 COLLATE NOCASE OR instr(lower(p.name), lower(?2)) > 0)
-		ORDER BY coalesce(w.rank, 0), c.id DESC`, match, customer, in.Query)
+		ORDER BY coalesce(w.rank, 0), c.id DESC`, match, customer, in.Query, cmp.Or(match, `""`)) // an empty phrase matches nothing
 	if err != nil {
 		return nil, failed("search the cases", err)
 	}
@@ -232,11 +233,14 @@ func (db *DB) SearchCases(ctx context.Context, in SearchQuery) (*SearchResult, e
 	return res, nil
 }
 
-// matchAny is a full-text expression for any of the words of a text: quoted, so that nothing in it is an operator.
+// matchAny is a full-text expression for any of the words of a text: quoted, so that nothing in it is an operator. What a
+// hyphen joins, such as an order number, is one word.
 func matchAny(text string) string {
-	words := strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
-	for i, w := range words {
-		words[i] = `"` + w + `"`
+	var words []string
+	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && r != '-' }) {
+		if w = strings.Trim(w, "-"); len(w) > 1 {
+			words = append(words, `"`+w+`"`)
+		}
 	}
 	return strings.Join(words, " OR ")
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/tool"
@@ -187,19 +189,18 @@ func checkLinked(ctx context.Context, q query, in DraftInput, ref string, linked
 
 // names reports whether word occurs in text on its own, not as a part of a longer word or number.
 func names(text, word string) bool {
-	inner := func(b byte) bool {
-		return b >= '0' && b <= '9' || b >= 'A' && b <= 'Z' || b >= 'a' && b <= 'z' || b >= 0x80
-	}
-	for at := 0; ; {
-		i := strings.Index(text[at:], word)
+	inner := func(r rune, size int) bool { return size > 0 && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
+	for rest := text; ; {
+		i := strings.Index(rest, word)
 		if i < 0 {
 			return false
 		}
-		i, at = at+i, at+i+1
-		end := i + len(word)
-		if (i == 0 || !inner(text[i-1])) && (end == len(text) || !inner(text[end])) {
+		after := rest[i+len(word):]
+		before := text[:len(text)-len(after)-len(word)]
+		if !inner(utf8.DecodeLastRuneInString(before)) && !inner(utf8.DecodeRuneInString(after)) {
 			return true
 		}
+		rest = after
 	}
 }
 
