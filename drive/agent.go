@@ -129,3 +129,34 @@ type Price struct{ Input, CacheRead, CacheWrite, Output float64 }
 type Policy interface {
 	Decide(ctx context.Context, c policy.Call) (policy.Decision, error)
 }
+
+// childTool lets a child stand in the list of tools.
+type childTool struct{ child Child }
+
+// AsTool offers an agent as a tool to another one.
+func AsTool(c Child) tool.Tool { return childTool{c} }
+
+// Child is the child that the tool stands for.
+func (t childTool) Child() Child { return t.child }
+
+// Def declares the child to the model.
+func (t childTool) Def() tool.Def { return childDef(t.child) }
+
+// Run is never called: the driver drives the child as a run of its own.
+func (t childTool) Run(context.Context, tool.Call) (tool.Result, error) {
+	return tool.Result{}, &tool.Error{Class: loop.ClassFatal, Message: "an agent as a tool only runs inside a run"}
+}
+
+func childDef(c Child) tool.Def {
+	d := tool.Def{Name: c.Name, Description: c.Description, Input: c.Input, Effect: loop.Idempotent, Approval: c.Approval}
+	if d.Name == "" {
+		d.Name = c.Agent.Name
+	}
+	if d.Description == "" {
+		d.Description = "Hands a task to the agent " + c.Agent.Name + " and returns its answer."
+	}
+	if len(d.Input) == 0 {
+		d.Input = json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"What the agent is to do, with all that it needs to know."}},"required":["task"]}`)
+	}
+	return d
+}

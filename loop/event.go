@@ -102,6 +102,7 @@ type ModelFailed struct {
 	Status     int    `json:"status,omitempty"`
 	RetryAfter Micros `json:"retry_after,omitempty"`
 	Message    string `json:"message,omitempty"`
+	Gone       bool   `json:"gone,omitempty"` // the provider does not keep the conversation any more: sent whole from here on
 	Usage      *Usage `json:"usage,omitempty"`
 	Purpose    string `json:"purpose,omitempty"`
 }

@@ -76,6 +76,9 @@ func Next(s State, ev Event) (State, error) {
 	case RunStarted:
 		n, why = n.started(ev, b)
 	case RunResumed:
+		if b.Digest != "" {
+			n.Digest = b.Digest
+		}
 	case ModelCallStarted:
 		n, why = n.modelStarted(ev, b)
 	case ModelReplied:
@@ -303,6 +306,10 @@ func (s State) modelFailed(ev Event, b ModelFailed) (State, string) {
 		}
 		return s.limitMode(), ""
 	case b.Cause == CauseCrash && s.Model.Lost < maxLost:
+		s.Model.Lost++
+		s.Model.Again = true
+		return s, ""
+	case b.Gone && s.Model.Lost < maxLost:
 		s.Model.Lost++
 		s.Model.Again = true
 		return s, ""

@@ -10,6 +10,7 @@ type State struct {
 	Time    Micros  `json:"time"` // of the last event
 	Key     string  `json:"key,omitempty"`
 	Config  *Config `json:"config"`
+	Digest  string  `json:"digest,omitempty"` // of the agent's definition in force, where it is not the recorded one
 
 	Phase Phase     `json:"phase"`
 	Model ModelCall `json:"model"`

@@ -1,0 +1,75 @@
+package drive
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ronda-go/ronda/loop"
+)
+
+// beginCompaction shortens the transcript between complete exchanges: the task and the last exchanges stay word for word, what lies
+// between becomes one note. All or nothing: a failure leaves the transcript as it was.
+func (d *driver) beginCompaction(ctx context.Context, c loop.Command) {
+	msgs := d.talk.Messages()
+	facts := d.state.Facts
+	keep := 4
+	if r := d.c.agent.Compact; r != nil && r.Keep > 0 {
+		keep = r.Keep
+	}
+	d.under(ctx, c, func(ctx context.Context, w *work) {
+		d.post(answer{id: w.cmd.ID, body: window(msgs, facts, keep)})
+	})
+}
+
+// window is the pure rule: it drops the oldest exchanges.
+func window(msgs []*loop.Message, facts map[string]loop.Fact, keep int) loop.Compacted {
+	var starts []int // of exchanges: an assistant turn with what was handed back for it
+	for i, m := range msgs {
+		if m.Role == loop.Assistant {
+			starts = append(starts, i)
+		}
+	}
+	if len(starts) <= keep {
+		return loop.Compacted{Failed: "there is nothing left to drop"}
+	}
+	cutAt := starts[len(starts)-keep]
+	c := loop.Compacted{Upto: msgs[cutAt-1].Seq}
+	task := -1
+	for i := cutAt - 1; i >= 0; i-- { // the last words of the user before the cut are the task
+		if msgs[i].Role == loop.User {
+			task = i
+		}
+	}
+	dropped := 0
+	for i := range msgs[:cutAt] {
+		if i == task {
+			c.Keep = append(c.Keep, msgs[i].Seq)
+			continue
+		}
+		dropped++
+	}
+	note := fmt.Sprintf("[%d earlier messages of this conversation were left out to save room.", dropped)
+	if len(facts) > 0 {
+		note += " Established so far:"
+		for _, name := range sortedKeys(facts) {
+			note += fmt.Sprintf(" %s = %s;", name, facts[name].Value)
+		}
+	}
+	c.Messages = []loop.Message{{Role: loop.User, Blocks: []loop.Block{{Kind: loop.BlockText, Text: note + "]"}}, Seq: c.Upto}}
+	for _, m := range msgs[cutAt:] {
+		c.Tokens += estimate(m)
+	}
+	c.Tokens += int64(len(note)) + 64
+	if task >= 0 {
+		c.Tokens += estimate(msgs[task])
+	}
+	return c
+}
+
+func estimate(m *loop.Message) int64 {
+	var n int64
+	for _, b := range m.Blocks {
+		n += int64(len(b.Text)+len(b.Args)+len(b.Name)) + 16
+	}
+	return n
+}

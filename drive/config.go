@@ -1,0 +1,468 @@
+package drive
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"regexp"
+	"time"
+
+	"github.com/ronda-go/ronda/loop"
+	"github.com/ronda-go/ronda/model"
+	"github.com/ronda-go/ronda/tool"
+)
+
+// compiled is what the driver derives from an agent once.
+type compiled struct {
+	agent   *Agent
+	config  loop.Config
+	tools   map[string]*boundTool
+	declare []model.Tool
+	def     []byte // the definition: canonical JSON
+	ref     string // its artifact
+	finish  *tool.Schema
+	output  *tool.Schema
+	schema  *tool.Schema // of the contract
+	info    model.Info
+	models  map[string]model.Model // fallbacks by reference
+}
+
+// boundTool is a tool with its definition digest and compiled schema.
+type boundTool struct {
+	tool   tool.Tool
+	def    tool.Def
+	digest string
+	schema *tool.Schema
+	child  *Child
+}
+
+// Definition is what the recorded definition of an agent holds beside the loop's config; it is stored once as an artifact and named by
+// its digest.
+type Definition struct {
+	Agent        string           `json:"agent"`
+	Model        string           `json:"model"`
+	Version      string           `json:"version,omitempty"`
+	Instructions string           `json:"instructions,omitempty"`
+	Tools        []ToolDefinition `json:"tools,omitempty"`
+	Finish       json.RawMessage  `json:"finish,omitempty"`
+	Output       json.RawMessage  `json:"output,omitempty"`
+	Contract     json.RawMessage  `json:"contract,omitempty"`
+	Check        string           `json:"check,omitempty"`
+}
+
+// ToolDefinition is the recorded definition of one tool.
+type ToolDefinition struct {
+	Name        string             `json:"name"`
+	Description string             `json:"description,omitempty"`
+	Input       json.RawMessage    `json:"input,omitempty"`
+	Effect      loop.Effect        `json:"effect"`
+	Label       string             `json:"label,omitempty"`
+	Approval    loop.Verdict       `json:"approval,omitempty"`
+	Destination string             `json:"destination,omitempty"`
+	Requires    []tool.Requirement `json:"requires,omitempty"`
+	Grounded    []string           `json:"grounded,omitempty"`
+	Digest      string             `json:"digest"`
+}
+
+var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
+
+var anyObject = json.RawMessage(`{"type":"object"}`)
+
+// defaultFinish is the output of finish where the agent gives none.
+var defaultFinish = json.RawMessage(`{"type":"object","properties":{"response":{"type":"string","description":"The answer."}},"required":["response"]}`)
+
+// Defaults of agents.
+const (
+	DefaultRounds    = 10
+	DefaultNudges    = 1
+	DefaultRepairs   = 3
+	DefaultStall     = 3
+	DefaultRetries   = 3
+	DefaultResultCap = 16 << 10
+	DefaultOutputCap = 8192
+)
+
+// Validate reports every field of the agent that cannot work, each with the way out.
+func (a *Agent) Validate() error {
+	_, err := compile(a)
+	return err
+}
+
+func (h *Host) compile(a *Agent) (*compiled, error) {
+	if c, ok := h.compiled.Load(a); ok {
+		return c.(*compiled), nil
+	}
+	c, err := compile(a)
+	if err != nil {
+		return nil, err
+	}
+	h.compiled.Store(a, c)
+	return c, nil
+}
+
+type problems struct {
+	agent string
+	errs  []error
+}
+
+func (p *problems) add(field, format string, args ...any) {
+	p.errs = append(p.errs, fmt.Errorf("agent %q: %s: "+format, append([]any{p.agent, field}, args...)...))
+}
+
+func compile(a *Agent) (*compiled, error) {
+	p := &problems{agent: a.Name}
+	c := &compiled{agent: a, tools: map[string]*boundTool{}, models: map[string]model.Model{}}
+	if a.Name == "" {
+		p.add("Name", "is empty. Give the agent a name; runs are found by it")
+	}
+	if a.Model == nil {
+		p.add("Model", "is missing. Give it a model, for example scripted, anthropic, openai, openaichat or gemini")
+		return nil, errors.Join(p.errs...)
+	}
+	c.info = a.Model.Info()
+	specs := c.bindTools(p)
+	c.config = loop.Config{
+		Tools: specs, Agent: a.Name, Model: c.info.Ref(), OnLimit: a.OnLimit, HintRounds: int64(a.HintRounds), Parallel: a.Parallel,
+		Limits: a.Limits.build(p, "Limits", true), Finish: a.Finish, Output: len(a.Output) > 0 && !a.Finish,
+		Nudges: orDefault(p, "Nudges", a.Nudges, DefaultNudges), Repairs: orDefault(p, "Repairs", a.Repairs, DefaultRepairs),
+		Stall:        loop.Stall{Repeats: orDefault(p, "Stall", a.Stall, DefaultStall)},
+		ModelRetries: orDefault(p, "ModelRetries", a.ModelRetries, DefaultRetries),
+		ApprovalTTL:  toMicros(a.ApprovalTTL), Grace: toMicros(a.Grace), ClosingTime: toMicros(a.ClosingTime),
+		ContextWindow: first(a.ContextWindow, c.info.ContextWindow),
+	}
+	c.outputCap(p)
+	c.price(p)
+	c.check(p)
+	c.schemas(p)
+	c.definition()
+	if c.config.Stall.Repeats == 1 {
+		p.add("Stall", "1 would call every round a repetition. Use 0 (never) or 2 and more")
+	}
+	if len(p.errs) > 0 {
+		return nil, errors.Join(p.errs...)
+	}
+	return c, nil
+}
+
+func first(a, b int64) int64 {
+	if a != 0 {
+		return a
+	}
+	return b
+}
+
+func orDefault(p *problems, field string, v *int, def int64) int64 {
+	switch {
+	case v == nil:
+		return def
+	case *v < 0:
+		p.add(field, "%d is negative. Use 0 for none", *v)
+	}
+	return int64(*v)
+}
+
+func (c *compiled) bindTools(p *problems) (specs []loop.ToolSpec) {
+	a := c.agent
+	bind := func(t tool.Tool, def tool.Def, child *Child) {
+		field := fmt.Sprintf("Tools[%s]", def.Name)
+		switch {
+		case !toolName.MatchString(def.Name):
+			p.add(field, "is no name that every provider takes. Use letters, digits, _ and -, at most 64")
+		case c.tools[def.Name] != nil || a.Finish && def.Name == loop.FinishTool:
+			p.add(field, "the name is taken. Names of tools are unique; finish is the built-in one")
+			return
+		}
+		if bad, ok := t.(interface{ Misconfigured() error }); ok && bad.Misconfigured() != nil {
+			p.add(field, "%v", bad.Misconfigured())
+		}
+		if len(def.Input) == 0 {
+			def.Input = anyObject
+		}
+		schema, err := tool.Compile(def.Input)
+		if err != nil {
+			p.add(field+".Input", "%v", err)
+		}
+		switch def.Effect {
+		case "", loop.Read, loop.Idempotent, loop.Once:
+		default:
+			p.add(field+".Effect", "%q is no effect. Use read, idempotent or once", def.Effect)
+		}
+		switch def.Approval {
+		case "", loop.Allow, loop.Ask, loop.Deny:
+		default:
+			p.add(field+".Approval", "%q is no verdict. Use allow, ask or deny", def.Approval)
+		}
+		switch def.OnReject {
+		case "", "tell", "stop":
+		default:
+			p.add(field+".OnReject", "%q is unknown. Use tell or stop", def.OnReject)
+		}
+		b := &boundTool{tool: t, def: def, schema: schema, child: child, digest: toolDigest(def)}
+		c.tools[def.Name] = b
+		c.declare = append(c.declare, model.Tool{Name: def.Name, Description: def.Description, Schema: def.Input})
+		specs = append(specs, b.spec())
+	}
+	for _, t := range a.Tools {
+		if child, ok := t.(interface{ Child() Child }); ok {
+			ch := child.Child()
+			bind(t, childDef(ch), &ch)
+			continue
+		}
+		bind(t, t.Def(), nil)
+	}
+	for i := range a.Children {
+		bind(childTool{a.Children[i]}, childDef(a.Children[i]), &a.Children[i])
+	}
+	for _, b := range c.tools {
+		for _, r := range b.def.Requires {
+			if c.tools[r.Tool] == nil {
+				p.add("Tools["+b.def.Name+"].Requires", "there is no tool %q", r.Tool)
+			}
+		}
+	}
+	return specs
+}
+
+// toolDigest is the fingerprint of what a tool does: schema, effect, label, destination. Its description is left out: a better wording
+// does not make it another tool, and the change is on record all the same, with the digest of the agent's whole definition.
+func toolDigest(d tool.Def) string {
+	raw, err := json.Marshal(struct {
+		Name, Label, Destination string
+		Input                    json.RawMessage
+		Effect                   loop.Effect
+	}{d.Name, d.Label, d.Destination, d.Input, d.Effect})
+	if err != nil {
+		raw = []byte(d.Name)
+	}
+	return loop.Fingerprint(raw)[:16]
+}
+
+func (b *boundTool) spec() loop.ToolSpec {
+	s := loop.ToolSpec{Name: b.def.Name, Digest: b.digest, Effect: b.def.Effect, Label: b.def.Label, OnReject: b.def.OnReject,
+		Timeout: toMicros(b.def.Timeout), Retries: int64(b.def.Retries), CallsMax: int64p(b.def.CallsMax), Check: b.def.Check}
+	if b.def.Poll != nil {
+		s.Poll = &loop.Poll{CallsMax: int64p(b.def.Poll.CallsMax), Interval: toMicros(b.def.Poll.Interval)}
+	}
+	if b.child != nil {
+		s.Child, s.Handoff = true, b.child.Handoff
+		var p problems
+		l := b.child.Limits.build(&p, "", false)
+		if l != (loop.Limits{}) {
+			s.Limits = &l
+		}
+	}
+	return s
+}
+
+func int64p(v *int) *int64 {
+	if v == nil {
+		return nil
+	}
+	n := int64(*v)
+	return &n
+}
+
+// build turns limits as Go users write them into the loop's.
+func (l Limits) build(p *problems, field string, rounds bool) loop.Limits {
+	var out loop.Limits
+	count := func(name string, v int64) *int64 {
+		switch {
+		case v == 0:
+			return nil
+		case v == Zero:
+			v = 0
+		case v < 0:
+			p.add(field+"."+name, "%d is negative. Leave it out for no limit, use Zero for a limit of zero", v)
+		}
+		return &v
+	}
+	out.Rounds = count("Rounds", int64(l.Rounds))
+	if rounds && out.Rounds == nil {
+		def := int64(DefaultRounds)
+		out.Rounds = &def
+	} else if l.Rounds == Unlimited {
+		out.Rounds = nil
+	}
+	out.ModelCalls, out.ToolCalls, out.Tokens = count("ModelCalls", int64(l.ModelCalls)), count("ToolCalls", int64(l.ToolCalls)), count("Tokens", l.Tokens)
+	switch {
+	case l.CostUSD == 0:
+	case l.CostUSD == ZeroUSD:
+		zero := loop.Pico(0)
+		out.Cost = &zero
+	case l.CostUSD < 0 || l.CostUSD > 9e6 || math.IsNaN(l.CostUSD):
+		p.add(field+".CostUSD", "%v is no amount. Use a positive number of dollars up to 9 million", l.CostUSD)
+	default:
+		pico := loop.Pico(math.Round(l.CostUSD * float64(loop.USD)))
+		out.Cost = &pico
+	}
+	duration := func(name string, d time.Duration) *loop.Micros {
+		switch {
+		case d == 0:
+			return nil
+		case d == Zero:
+			d = 0
+		case d < 0:
+			p.add(field+"."+name, "%v is negative", d)
+		}
+		m := toMicros(d)
+		return &m
+	}
+	out.ActiveTime, out.Deadline = duration("ActiveTime", l.ActiveTime), duration("Deadline", l.Deadline)
+	return out
+}
+
+// outputCap settles how many tokens a response may have: a cap has to be known where tokens or money are limited.
+func (c *compiled) outputCap(p *problems) {
+	a := c.agent
+	if a.OutputCap < 0 || a.ContextWindow < 0 {
+		p.add("OutputCap", "OutputCap and ContextWindow are numbers of tokens: not negative")
+	}
+	c.config.OutputCap = a.OutputCap
+	if a.OutputCap == 0 {
+		c.config.OutputCap = DefaultOutputCap
+		if c.info.OutputCap > 0 && c.info.OutputCap < DefaultOutputCap {
+			c.config.OutputCap = c.info.OutputCap
+		}
+	}
+}
+
+func (c *compiled) price(p *problems) {
+	a := c.agent
+	c.config.Price = c.info.Price
+	if a.Price != nil {
+		c.config.Price = a.Price.build()
+	}
+	limited := c.config.Limits.Cost != nil || a.Session.CostUSD != 0
+	unpriced := func(pr *loop.Price) bool { return pr == nil && limited && !a.AllowUnpriced }
+	if unpriced(c.config.Price) {
+		p.add("Limits.CostUSD", "the price of %s is not known, so a cost limit would not hold. Set Price, or AllowUnpriced to run without the limit's protection", c.info.Ref())
+	}
+	for _, f := range a.Fallbacks {
+		if f.Model == nil {
+			p.add("Fallbacks", "a fallback has no model")
+			continue
+		}
+		info := f.Model.Info()
+		if unpriced(info.Price) {
+			p.add("Fallbacks", "the price of %s is not known, so a cost limit would not hold", info.Ref())
+		}
+		c.models[info.Ref()] = f.Model
+		c.config.Fallbacks = append(c.config.Fallbacks, loop.Fallback{Model: info.Ref(), Classes: f.Classes, Price: info.Price})
+	}
+}
+
+// build converts USD per million tokens to 10⁻¹² USD per token: one dollar per million is 10⁶ of them.
+func (p *Price) build() *loop.Price {
+	pico := func(usd float64) loop.Pico { return loop.Pico(math.Round(usd * 1e6)) }
+	return &loop.Price{Input: pico(p.Input), CacheRead: pico(p.CacheRead), CacheWrite: pico(p.CacheWrite), Output: pico(p.Output)}
+}
+
+// check looks at the words that options may be.
+func (c *compiled) check(p *problems) {
+	a := c.agent
+	oneOf := func(field, v string, words ...string) {
+		for _, w := range append(words, "") {
+			if v == w {
+				return
+			}
+		}
+		p.add(field, "%q is unknown. Use one of %v", v, words)
+	}
+	oneOf("OnLimit", a.OnLimit, "close", "stop", "pause")
+	oneOf("Parallel", a.Parallel, "none", "read")
+	if a.HintRounds < 0 {
+		p.add("HintRounds", "%d is negative", a.HintRounds)
+	}
+	if a.Compact != nil {
+		at := a.Compact.At
+		if at == 0 {
+			at = 0.8
+		}
+		if c.config.ContextWindow == 0 {
+			p.add("Compact", "the context window of %s is not known. Set ContextWindow", c.info.Ref())
+		}
+		c.config.Compact = &loop.CompactRule{At: int64(at * float64(c.config.ContextWindow)), Attempts: 2}
+	}
+}
+
+func (c *compiled) schemas(p *problems) {
+	a := c.agent
+	comp := func(field string, raw json.RawMessage) *tool.Schema {
+		if len(raw) == 0 {
+			return nil
+		}
+		s, err := tool.Compile(raw)
+		if err != nil {
+			p.add(field, "%v", err)
+		}
+		return s
+	}
+	if a.Finish {
+		decl := finishSchema(a.FinishSchema)
+		c.finish = comp("FinishSchema", decl)
+		c.declare = append(c.declare, model.Tool{Name: loop.FinishTool, Schema: decl,
+			Description: "Ends the task with its answer. status: done, declined (the request is refused or out of scope) or blocked (you cannot go on)."})
+	}
+	if c.config.Output {
+		c.output = comp("Output", a.Output)
+	}
+	if ct := a.Contract; ct != nil {
+		c.schema = comp("Contract.Schema", ct.Schema)
+		c.config.Contract = &loop.Contract{Facts: ct.Facts, Called: ct.Called, Cites: ct.Cites, Schema: len(ct.Schema) > 0, Check: ct.Check != nil}
+		for _, name := range append(append([]string{}, ct.Called...), ct.Cites) {
+			if name != "" && c.tools[name] == nil {
+				p.add("Contract", "there is no tool %q", name)
+			}
+		}
+	}
+}
+
+// finishSchema declares the finish tool: the agent's output with the status beside it.
+func finishSchema(output json.RawMessage) json.RawMessage {
+	if len(output) == 0 {
+		output = defaultFinish
+	}
+	var m map[string]json.RawMessage
+	var typ string
+	if json.Unmarshal(output, &m) != nil || json.Unmarshal(m["type"], &typ) != nil || typ != "object" {
+		wrapped, _ := json.Marshal(map[string]any{"type": "object", "properties": map[string]any{"response": output}, "required": []string{"response"}})
+		_ = json.Unmarshal(wrapped, &m)
+	}
+	var props map[string]json.RawMessage
+	_ = json.Unmarshal(m["properties"], &props)
+	if props == nil {
+		props = map[string]json.RawMessage{}
+	}
+	if props["status"] == nil {
+		props["status"] = json.RawMessage(`{"type":"string","enum":["done","declined","blocked"],"description":"done unless said otherwise"}`)
+	}
+	m["properties"], _ = json.Marshal(props)
+	out, _ := json.Marshal(m)
+	return out
+}
+
+// definition makes the recorded definition and the digests that name it.
+func (c *compiled) definition() {
+	a := c.agent
+	d := Definition{Agent: a.Name, Model: c.info.Ref(), Version: a.Definition, Instructions: a.Instructions, Finish: a.FinishSchema, Output: a.Output}
+	for _, spec := range c.config.Tools {
+		b := c.tools[spec.Name]
+		d.Tools = append(d.Tools, ToolDefinition{Name: b.def.Name, Description: b.def.Description, Input: b.def.Input, Effect: spec.EffectOf(),
+			Label: b.def.Label, Approval: b.def.Approval, Destination: b.def.Destination, Requires: b.def.Requires, Grounded: b.def.Grounded, Digest: b.digest})
+	}
+	if a.Contract != nil {
+		d.Contract, _ = json.Marshal(c.config.Contract)
+		d.Check = a.Contract.CheckName
+	}
+	c.def, _ = json.Marshal(d)
+	sum := sha256.Sum256(c.def)
+	c.ref = "sha256:" + hex.EncodeToString(sum[:])
+	c.config.Digest = c.ref
+	c.config.Base = int64(len(a.Instructions)) + 64
+	for _, t := range c.declare {
+		c.config.Base += int64(len(t.Name)+len(t.Description)+len(t.Schema)) + 32
+	}
+}
