@@ -136,25 +136,31 @@ func object(open string, members []byte, end string) []byte {
 	return append(append(b, '}'), end...)
 }
 
-// thoughtMembers names the members in which the thought came; null stands for its text. Where reasoning_details came they alone
-// go back: they say all that the others say.
+// thoughtMembers names the members in which the thought came; null stands for its text. Where reasoning_details came, reasoning
+// says nothing that they do not say and stays away (OpenRouter takes one of them); reasoning_content does not, since servers that
+// put a gateway's details beside it (Avian) still look there.
 func (a *answer) thoughtMembers() []byte {
-	if len(a.details) > 0 {
-		b := []byte(`{"` + detailsMember + `":[`)
-		for i := range a.details {
+	b := []byte{'{'}
+	for _, name := range a.members {
+		if name == detailsMember && len(a.details) == 0 || name == "reasoning" && len(a.details) > 0 {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(wire.AppendString(b, name), ':')
+		if name != detailsMember {
+			b = append(b, "null"...)
+			continue
+		}
+		b = append(b, '[')
+		for i, d := range a.details {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = a.details[i].append(b)
+			b = d.append(b)
 		}
-		return append(b, "]}"...)
-	}
-	b := []byte{'{'}
-	for i, name := range a.members {
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(wire.AppendString(b, name), ":null"...)
+		b = append(b, ']')
 	}
 	return append(b, '}')
 }
