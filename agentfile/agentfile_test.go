@@ -99,7 +99,6 @@ tools:
     result_cap: 4096
   - name: send_reply
     http: {post: "http://localhost:9000/replies", headers: {X-Key: "${KEY}"}}
-    check: http://localhost:9000/check
     effect: once
     label: message
     approval: ask
@@ -163,12 +162,11 @@ func TestParseFull(t *testing.T) {
 		{
 			Dir: "/d", Line: 47,
 			Def: tool.Def{
-				Name: "send_reply", Effect: "once", Label: "message", Approval: "ask", OnReject: "stop", Check: true,
+				Name: "send_reply", Effect: "once", Label: "message", Approval: "ask", OnReject: "stop",
 				Requires: []tool.Requirement{{Tool: "read_case"}, {Tool: "read_case", Same: []string{"id"}}}, Grounded: []string{"to"},
 			},
 			HTTP: &HTTPSpec{
 				Method: "POST", URL: "http://localhost:9000/replies", Headers: map[string]string{"X-Key": "${KEY}"},
-				Check: "http://localhost:9000/check",
 			},
 		},
 	}
@@ -195,13 +193,13 @@ func TestParseFull(t *testing.T) {
 		Tools: specs, Line: 2,
 		Servers: []ServerSpec{
 			{
-				Command: []string{"npx", "-y", "server", "./data"}, Only: []string{"write_file"}, Dir: "/d", Line: 56,
+				Command: []string{"npx", "-y", "server", "./data"}, Only: []string{"write_file"}, Dir: "/d", Line: 55,
 				Tools: []Override{{Name: "write_file", Def: tool.Def{Name: "write_file", Approval: "ask"}, Set: []string{"approval"}}},
 			},
-			{Document: "./petstore.yaml", Dir: "/d", Line: 59},
+			{Document: "./petstore.yaml", Dir: "/d", Line: 58},
 		},
 		Children: []*File{{
-			Dir: "/d", Digest: f.Children[0].Digest, Line: 61, Model: "openaichat/qwen3", BaseURL: "http://localhost:11434/v1",
+			Dir: "/d", Digest: f.Children[0].Digest, Line: 60, Model: "openaichat/qwen3", BaseURL: "http://localhost:11434/v1",
 		}},
 	}
 	if diff := cmp.Diff(wantFile, f, cmpopts.IgnoreUnexported(File{})); diff != "" {
@@ -263,6 +261,67 @@ agent.yaml:18:13: output_cap: must be at least 1; leave the key out for the defa
 	}
 	if !strings.Contains(err.Error(), "agent.yaml:16:45: contract.schema: is no JSON Schema") {
 		t.Fatal(err)
+	}
+}
+
+// Without hooks the tools are real ones.
+func TestToolsAreMade(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "echo"), []byte("#!/bin/sh\ncat\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	in := "name: a\nscript: [{text: b}]\ntools:\n" +
+		"  - {name: echo, command: [./echo], effect: read, env: {A: 1}}\n" +
+		"  - {name: send, http: {post: \"http://localhost:1/x\"}}\n"
+	a, _, err := Parse([]byte(in), dir, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := a.Tools[0].Run(t.Context(), tool.Call{Name: "echo", Key: "k", Args: []byte(`{"a":1}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := []string{res.Text, a.Tools[0].Def().Destination, a.Tools[1].Def().Destination}
+	if diff := cmp.Diff([]string{`{"a":1}`, "./echo", "POST http://localhost:1/x"}, got); diff != "" {
+		t.Fatal(diff)
+	}
+	_, _, err = Parse([]byte("name: a\nscript: [{text: b}]\ntools: [{name: t, command: [./none]}]"), dir, Options{File: "f"})
+	if err == nil || !strings.HasPrefix(err.Error(), `f:3:9: tools[0]: tool "t": command: `) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// A check sees the answer, and says what is missing.
+func TestRunCheck(t *testing.T) {
+	dir := t.TempDir()
+	script := "#!/bin/sh\nread l\ncase \"$l\" in\n*good*) exit 0;;\n*bad*) echo the receipt; echo the date; exit 1;;\nesac\necho broken >&2; exit 3\n"
+	if err := os.WriteFile(filepath.Join(dir, "check"), []byte(script), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	check, err := RunCheck(CheckSpec{Args: []string{"./check"}, Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	type end struct {
+		Missing   []string
+		Undecided bool
+		Err       string
+	}
+	var got []end
+	for _, answer := range []string{"good", "bad", "else"} {
+		missing, undecided, err := check(t.Context(), drive.Evidence{Run: "r", Answer: answer})
+		e := end{Missing: missing, Undecided: undecided}
+		if err != nil {
+			e.Err = err.Error()
+		}
+		got = append(got, e)
+	}
+	want := []end{
+		{}, {Missing: []string{"the receipt", "the date"}},
+		{Undecided: true, Err: "check of the contract: ./check: exit status 3: broken"},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Fatal(diff)
 	}
 }
 

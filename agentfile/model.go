@@ -9,6 +9,8 @@ import (
 	"github.com/ronda-go/ronda/model/scripted"
 	"github.com/ronda-go/ronda/model/scripted/yamldoc"
 	"github.com/ronda-go/ronda/tool"
+	"github.com/ronda-go/ronda/tool/command"
+	"github.com/ronda-go/ronda/tool/http"
 )
 
 // modelRef reads provider/model. In an agent file scripted needs no name.
@@ -90,21 +92,25 @@ func (o *Options) scriptModel(s *scripted.Script, agent string) (model.Model, er
 	return scripted.New(s, scripted.Options{Name: agent}), nil
 }
 
+// makeTool makes a tool in its own way, by the hook where there is one.
 func (o *Options) makeTool(s ToolSpec) (tool.Tool, error) {
-	makes, what := o.Tool, "a tool without a way to run"
 	switch {
+	case s.Command != nil && o.Command != nil:
+		return o.Command(s)
 	case s.Command != nil:
-		makes, what = o.Command, "command"
+		return command.New(command.Spec{
+			Def: s.Def, Command: s.Command.Args, Dir: s.Dir, Env: s.Command.Env, InheritEnv: s.Command.InheritEnv,
+			Check: s.Command.Check,
+		})
+	case s.HTTP != nil && o.HTTP != nil:
+		return o.HTTP(s)
 	case s.HTTP != nil:
-		makes, what = o.HTTP, "http"
+		return http.New(http.Spec{Def: s.Def, Method: s.HTTP.Method, URL: s.HTTP.URL, Headers: s.HTTP.Headers})
+	case o.Tool != nil:
+		return o.Tool(s)
 	}
-	if makes != nil {
-		return makes(s)
-	}
-	if s.Command == nil && s.HTTP == nil {
-		return nil, fmt.Errorf("%s is %s; write command: [\"./%s\"], http: {post: …} or agent: {…}", s.Def.Name, what, s.Def.Name)
-	}
-	return nil, fmt.Errorf("%s tools are not offered by this program", what)
+	return nil, fmt.Errorf("%s is a tool without a way to run; write command: [\"./%[1]s\"], http: {post: …} or agent: {…}",
+		s.Def.Name)
 }
 
 type schemaKind int

@@ -24,9 +24,10 @@ type ToolSpec struct {
 
 // CommandSpec is a program: arguments as JSON on its standard input, the result on its standard output.
 type CommandSpec struct {
-	Args  []string          // program and arguments; a program with a slash begins at the agent file's folder
-	Env   map[string]string // beside the environment of the process; ${NAME} stands for a variable of it
-	Check []string          // a program that tells whether the effect with a key happened; nil: none
+	Args       []string          // program and arguments; a program with a slash begins at the agent file's folder
+	Env        map[string]string // added to the environment; ${NAME} stands for a variable of this process
+	InheritEnv bool              // the whole environment of this process, its secrets included
+	Check      []string          // a program that tells whether the effect with a key happened; nil: none
 }
 
 // HTTPSpec is a request: arguments as its JSON body.
@@ -34,7 +35,6 @@ type HTTPSpec struct {
 	Method  string // GET, POST, PUT, PATCH, DELETE
 	URL     string
 	Headers map[string]string // ${NAME} stands for a variable of the environment
-	Check   string            // URL that tells whether the effect with a key happened; "" none
 }
 
 // ServerSpec is an MCP server (Command or URL) or an OpenAPI document, which bring tools of their own.
@@ -148,6 +148,7 @@ func (r *reader) plain(n *node, kind string) {
 		s.Command = &CommandSpec{}
 		keys["command"] = func(n *node) { s.Command.Args = r.program(n) }
 		keys["env"] = func(n *node) { s.Command.Env = r.texts(n) }
+		keys["inherit_env"] = func(n *node) { s.Command.InheritEnv = r.p.Bool(n) }
 	case "http":
 		s.HTTP = &HTTPSpec{}
 		keys["http"] = func(n *node) { r.http(n, s.HTTP) }
@@ -196,8 +197,7 @@ func (r *reader) readCheck(n *node, s *ToolSpec) {
 		s.Command.Check = r.program(n)
 		s.Def.Check = true
 	case s.HTTP != nil:
-		s.HTTP.Check = r.url(n)
-		s.Def.Check = true
+		r.p.Add(n, "an HTTP tool cannot tell whether an effect happened", "leave it out; each request carries an Idempotency-Key")
 	default:
 		s.Def.Check = r.p.Bool(n)
 	}

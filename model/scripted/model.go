@@ -80,6 +80,17 @@ func (m *Model) Info() model.Info {
 	}
 }
 
+// Pick takes the item that answers a request, as Generate does, and returns it instead of a response: for a fake provider that
+// serves the same script over its wire to an adapter whose requests say nothing of runs, calls and attempts. The error is
+// that of Script.Select.
+func (m *Model) Pick(req *model.Request) (Item, error) {
+	i, err := m.take(req)
+	if err != nil {
+		return Item{}, err
+	}
+	return m.script.Items[i], nil
+}
+
 // Estimate returns the input tokens of the item that would answer the request. Where the request would not match the item at
 // the cursor it is that item's, because that one is next for whoever asks in the right way. ok is false when the script has
 // run out.

@@ -205,6 +205,17 @@ func TestSessionsAreApart(t *testing.T) {
 	}
 }
 
+// Pick and Generate take from the same script.
+func TestPick(t *testing.T) {
+	s := &session{t: t, m: New(parse(t, "- text: a\n- text: b"))}
+	s.say("A", "hi")
+	got := s.next("")
+	it, err := s.m.Pick(&model.Request{Run: "A", Call: 2, Attempt: 1, Messages: s.msgs})
+	if got += it.Text; err != nil || got != "ab" {
+		t.Fatal(got, err)
+	}
+}
+
 func TestPositionHook(t *testing.T) {
 	s := &session{t: t}
 	s.m = New(parse(t, "- text: a\n- text: b\n- text: c"), Options{Position: func(*model.Request) int { return 1 }})

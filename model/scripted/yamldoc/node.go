@@ -73,6 +73,9 @@ const (
 // Parse reads all documents of a file. Empty documents are left out. The error is an Errors.
 func Parse(file string, data []byte) (docs []*Node, err error) {
 	defer recoverParse(file, &err)
+	if e := tooDeep(file, data); e != nil {
+		return nil, Errors{e}
+	}
 	f, perr := parser.ParseBytes(data, 0)
 	if perr != nil {
 		return nil, Errors{syntaxError(file, perr)}
@@ -88,6 +91,34 @@ func Parse(file string, data []byte) (docs []*Node, err error) {
 		docs = append(docs, n)
 	}
 	return docs, nil
+}
+
+// maxOpen bounds what a file may open without closing it, before anything is parsed: the parser's time grows with the square
+// of the nesting.
+const maxOpen = 2000
+
+// tooDeep counts brackets and list dashes roughly, those in texts too: no file that people write comes near the bound.
+func tooDeep(file string, data []byte) *Error {
+	open, dashes, line := 0, 0, 1
+	for i, c := range data {
+		switch c {
+		case '[', '{':
+			open++
+		case ']', '}':
+			open = max(open-1, 0)
+		case '\n':
+			line++
+			dashes = 0
+		case '-', '?':
+			if i+1 < len(data) && data[i+1] == ' ' {
+				dashes++
+			}
+		}
+		if open > maxOpen || dashes > maxOpen {
+			return &Error{File: file, Line: line, Column: 1, Reason: fmt.Sprintf("more than %d lists and maps are open here", maxOpen)}
+		}
+	}
+	return nil
 }
 
 // ParseOne reads a file that must hold exactly one document.

@@ -1,6 +1,7 @@
 package yamldoc
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -104,6 +105,14 @@ func TestAliasBomb(t *testing.T) {
 	}
 	if _, err := Parse("f", []byte(in)); err == nil {
 		t.Fatal("accepted")
+	}
+}
+
+func TestDeepIsRefused(t *testing.T) {
+	for _, in := range []string{strings.Repeat("[", 50_000), strings.Repeat("- ", 50_000), strings.Repeat("{a: ", 50_000)} {
+		if _, err := Parse("f", []byte(in)); err == nil || !strings.Contains(err.Error(), "are open here") {
+			t.Errorf("%.10q: %v", in, err)
+		}
 	}
 }
 
