@@ -69,6 +69,14 @@ func TestFuncDef(t *testing.T) {
 	}
 }
 
+func TestOptionsThatContradict(t *testing.T) {
+	run := func(context.Context, struct{}) (string, error) { return "", nil }
+	got := Func("t", "", run, Read(), Once(), Ask(), Deny(), Poller(-1, 0)).Def()
+	if got.Effect != loop.Once || got.Approval != loop.Deny || got.Poll == nil || got.Poll.CallsMax != nil {
+		t.Errorf("the last word does not hold: %+v", got)
+	}
+}
+
 func TestFuncRuns(t *testing.T) {
 	ctx := context.Background()
 	call := Call{Run: "r", ID: "1.0", Name: "t", Key: "k", Attempt: 2, Args: json.RawMessage(`{"to":"ana","amount":12345678901234567890.123}`)}

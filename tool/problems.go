@@ -157,6 +157,8 @@ func (p problems) what(e *jsonschema.ValidationError) string {
 		return "the name " + value(k.Property) + " is not allowed"
 	case *kind.Contains, *kind.MinContains:
 		return "lacks an item that must be among them"
+	case *kind.MaxContains:
+		return fmt.Sprintf("must hold at most %d items of a kind, holds %d", k.Want, len(k.Got))
 	case *kind.FalseSchema:
 		return "not allowed"
 	case *kind.Not:

@@ -228,6 +228,11 @@ func TestSecrets(t *testing.T) {
 	if got, want := s.Hide("you sent hunter22longer and hunter22 (1)"), "you sent ${KEY2} and ${KEY} (1)"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	res := s.HideResult(Result{Text: "hunter22", Facts: map[string]json.RawMessage{"f": json.RawMessage(`"hunter22"`)}})
+	want := Result{Text: "${KEY}", Facts: map[string]json.RawMessage{"f": json.RawMessage(`"${KEY}"`)}}
+	if diff := cmp.Diff(want, res); diff != "" {
+		t.Errorf("HideResult (-want +got):\n%s", diff)
+	}
 	if _, err := s.Expand("${NONE}", lookup); err == nil || err.Error() != "the environment variable NONE is not set" {
 		t.Errorf("got %v", err)
 	}
