@@ -1,0 +1,207 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync/atomic"
+	"time"
+
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/ronda-go/ronda/journal"
+)
+
+// writer is the one goroutine that changes the file. It takes all requests that wait, performs them in one transaction, and
+// answers them when it is durable, so that hundreds of runs share one sync. A request that its data forbids has changed
+// nothing when it says so, and does not disturb the others.
+type writer struct {
+	*conn
+	store *Store
+	queue chan *request
+	ended chan struct{}
+
+	heads   map[string]*head
+	version int64 // PRAGMA data_version when heads were read: it changes when another connection writes
+}
+
+// request is one change. do checks everything before it changes anything; an error that is no dbError means that it changed
+// nothing.
+type request struct {
+	ctx    context.Context
+	do     func(w *writer) error // nil: only look whether another process wrote
+	answer chan error
+	state  atomic.Int32
+	err    error
+}
+
+// States of a request: whoever moves it from waiting decides.
+const (
+	waiting int32 = iota
+	taken         // by the writer: the answer comes
+	left          // by the caller, whose ctx ended: it will not be done
+)
+
+// maxGroup bounds how long the first of a group waits for the last.
+const maxGroup = 1024
+
+// busyFor is how long the writer waits for other processes.
+const busyFor = 30 * time.Second
+
+// change performs do in a transaction. When ctx ends before the writer takes it, nothing of it is done; after that it is done
+// whatever ctx says, so that the answer is never in doubt.
+func (s *Store) change(ctx context.Context, do func(w *writer) error) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	if s.w == nil {
+		return journal.ErrReadOnly
+	}
+	r := &request{ctx: ctx, do: do, answer: make(chan error, 1)}
+	s.closing.RLock()
+	if s.closed {
+		s.closing.RUnlock()
+		return journal.ErrClosed
+	}
+	select {
+	case s.w.queue <- r:
+		s.closing.RUnlock()
+	case <-ctx.Done():
+		s.closing.RUnlock()
+		return ctx.Err()
+	}
+	if ctx.Done() == nil {
+		return <-r.answer
+	}
+	select {
+	case err := <-r.answer:
+		return err
+	case <-ctx.Done():
+		if r.state.CompareAndSwap(waiting, left) {
+			return ctx.Err()
+		}
+		return <-r.answer
+	}
+}
+
+// run serves the queue until it is closed.
+func (w *writer) run() {
+	defer close(w.ended)
+	group := make([]*request, 0, maxGroup)
+	for r := range w.queue {
+		group = append(group[:0], r)
+	gather:
+		for len(group) < maxGroup {
+			select {
+			case r, ok := <-w.queue:
+				if !ok {
+					break gather
+				}
+				group = append(group, r)
+			default:
+				break gather
+			}
+		}
+		w.serve(group)
+		clear(group)
+	}
+}
+
+func (w *writer) serve(group []*request) {
+	changes := group[:0]
+	for _, r := range group {
+		switch {
+		case r.do == nil:
+			r.answer <- w.look()
+		case r.state.CompareAndSwap(waiting, taken):
+			changes = append(changes, r)
+		}
+	}
+	if len(changes) == 0 {
+		return
+	}
+	err := w.transact(changes)
+	if err != nil && len(changes) > 1 && !isBusy(err) {
+		// Something about the file, not about one of them: a disk that is nearly full takes some of them still.
+		for i := range changes {
+			w.answer(changes[i:i+1], w.transact(changes[i:i+1]))
+		}
+		return
+	}
+	w.answer(changes, err)
+}
+
+func (w *writer) answer(rs []*request, err error) {
+	for _, r := range rs {
+		if err != nil {
+			r.err = err
+		}
+		r.answer <- r.err
+	}
+}
+
+// transact performs requests in one transaction and leaves each one's own error in it. Its error is that of the transaction:
+// then nothing of any of them is there.
+func (w *writer) transact(rs []*request) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	for _, r := range rs {
+		r.err = r.do(w)
+		var db *dbError
+		if errors.As(r.err, &db) {
+			return w.rollback(r.err)
+		}
+	}
+	if _, err := w.exec("COMMIT"); err != nil {
+		return w.rollback(err)
+	}
+	return nil
+}
+
+// begin takes the lock of the file. Other processes hold it for moments only, so it asks often: SQLite's own waits are long
+// and would starve whoever comes second.
+func (w *writer) begin() error {
+	var start time.Time
+	for wait := 100 * time.Microsecond; ; wait = min(2*wait, 4*time.Millisecond) {
+		_, err := w.exec("BEGIN IMMEDIATE")
+		if err == nil {
+			break
+		}
+		if !isBusy(err) {
+			return err
+		}
+		if start.IsZero() {
+			start = time.Now()
+		} else if time.Since(start) > busyFor {
+			return err
+		}
+		time.Sleep(wait/2 + rand.N(wait))
+	}
+	if err := w.look(); err != nil {
+		return w.rollback(err)
+	}
+	return nil
+}
+
+// look finds out whether another process wrote, forgets what may have changed, and tells those who watch.
+func (w *writer) look() error {
+	v, _, err := w.number("PRAGMA data_version")
+	if err != nil {
+		return err
+	}
+	if v != w.version {
+		w.version = v
+		clear(w.heads)
+		w.store.hub.All()
+	}
+	return nil
+}
+
+func (w *writer) rollback(cause error) error {
+	clear(w.heads)
+	_, _ = w.exec("ROLLBACK") // fails where SQLite rolled back by itself
+	return cause
+}
+
+func isBusy(err error) bool { return resultCode(err)&0xff == sqlite3.SQLITE_BUSY }
