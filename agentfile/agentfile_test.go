@@ -429,6 +429,15 @@ func TestWhichModel(t *testing.T) {
 	}
 }
 
+// An agent that is a tool without a name of its own has the agent's, also for those who require it.
+func TestChildIsATool(t *testing.T) {
+	in := "name: a\nmodel: x/y\ntools: [{agent: {name: b}}, {name: t, requires: [b]}]\n"
+	a, _, err := Parse([]byte(in), "", makesAll())
+	if err != nil || a.Children[0].Name != "b" {
+		t.Fatal(a, err)
+	}
+}
+
 // Each agent of the shared scenarios is an agent.
 func TestSharedScenarios(t *testing.T) {
 	dir := os.Getenv("RONDA_SCENARIOS")

@@ -27,13 +27,15 @@ func (r *reader) modelRef(n *node) string {
 
 func (r *reader) baseURL(n *node) string { return r.url(n) }
 
-// model finds the agent's model: of its script, or of its reference.
+// model finds the agent's model: of its script, or of its reference. Nothing is made where something is wrong already.
 func (r *reader) model(optional bool) {
-	ref := r.root.Get("model")
+	hasScript := r.f.Script != nil || r.root.Get("script") != nil
 	isScript := r.f.Model == "" || r.f.Model == "scripted"
 	switch {
-	case r.p.Len() > 0:
-	case r.f.Script != nil && (r.o.Scripted || isScript):
+	case hasScript && (r.o.Scripted || isScript):
+		if r.p.Len() > 0 {
+			return
+		}
 		m, err := r.o.scriptModel(r.f.Script, r.a.Name)
 		if err != nil {
 			r.p.Add(r.root, err.Error(), "")
@@ -43,15 +45,15 @@ func (r *reader) model(optional bool) {
 		r.p.Add(r.root, "script is missing, and the answers are to be scripted", "write script: ./script.yaml or name one on the command line")
 	case r.o.Scripted: // a child: it inherits, or is told that it cannot
 	case r.f.Model != "":
-		r.a.Model = r.make(ref, r.f.Model, r.f.BaseURL)
-	case !optional:
+		r.a.Model = r.make(r.root.Get("model"), r.f.Model, r.f.BaseURL)
+	case !optional && r.root.Get("model") == nil:
 		r.p.Add(r.root, "model is missing", "write model: anthropic/claude-sonnet-4-5, or a script:")
 	}
 }
 
 // make asks the hook for a model; without one it is nil.
 func (r *reader) make(n *node, ref, baseURL string) model.Model {
-	if r.o.Model == nil || r.o.Scripted || ref == "" {
+	if r.o.Model == nil || r.o.Scripted || ref == "" || r.p.Len() > 0 {
 		return nil
 	}
 	m, err := r.o.Model(ref, baseURL, r.a.Options)
@@ -111,28 +113,4 @@ func (o *Options) makeTool(s ToolSpec) (tool.Tool, error) {
 	}
 	return nil, fmt.Errorf("%s is a tool without a way to run; write command: [\"./%[1]s\"], http: {post: …} or agent: {…}",
 		s.Def.Name)
-}
-
-type schemaKind int
-
-const (
-	anySchema schemaKind = iota
-	objectSchema
-)
-
-// schema reads a JSON Schema and compiles it, so that a bad one is found here and not in the middle of a run.
-func (r *reader) schema(n *node, kind schemaKind) []byte {
-	if n.Kind != yamldoc.Map {
-		r.p.Add(n, "want a JSON Schema (a map), not "+n.Kind.String(), "write {type: object, properties: {…}}")
-		return nil
-	}
-	raw := n.JSON()
-	if _, err := tool.Compile(raw); err != nil {
-		r.p.Add(n, "is no JSON Schema: "+err.Error(), "")
-		return nil
-	}
-	if t := n.Get("type"); kind == objectSchema && t != nil && t.Text != "object" {
-		r.p.Add(t, "arguments are an object", "write type: object")
-	}
-	return raw
 }

@@ -53,9 +53,9 @@ func read(p *yamldoc.Problems, n *node, dir string, o Options, above []string) (
 	if o.Script != nil {
 		r.f.Script = o.Script
 	}
-	r.across()
 	r.model(o.NoModel)
 	r.children()
+	r.across()
 	r.f.Digest = r.f.digest(n)
 	return r.a, r.f
 }

@@ -3,11 +3,9 @@ package agentfile
 import (
 	"encoding/json"
 	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/ronda-go/ronda/drive"
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model/scripted/yamldoc"
 	"github.com/ronda-go/ronda/tool"
@@ -35,29 +33,6 @@ type HTTPSpec struct {
 	Method  string // GET, POST, PUT, PATCH, DELETE
 	URL     string
 	Headers map[string]string // ${NAME} stands for a variable of the environment
-}
-
-// ServerSpec is an MCP server (Command or URL) or an OpenAPI document, which bring tools of their own.
-type ServerSpec struct {
-	Command  []string // MCP over stdio
-	Env      map[string]string
-	URL      string // MCP over HTTP
-	Headers  map[string]string
-	Document string // path or URL of an OpenAPI document
-	BaseURL  string // overrides the servers of the document
-	// Tools are settings by the tool's own name. Of the definition what the file does not set is zero. Set names the keys that
-	// the file sets.
-	Tools []Override
-	Only  []string // offer only these; nil: all
-	Dir   string
-	Line  int
-}
-
-// Override changes what a server says of one of its tools.
-type Override struct {
-	Name string
-	Def  tool.Def
-	Set  []string // keys as in the file, in its order
 }
 
 // settings read the keys that each kind of tool has into def.
@@ -257,166 +232,4 @@ func (r *reader) url(n *node) string {
 		r.p.Add(n, strconv.Quote(s)+" is no address", "write it with its scheme, such as http://localhost:9000/replies")
 	}
 	return s
-}
-
-// server reads a source of several tools.
-func (r *reader) server(n *node, kind string) {
-	before := r.p.Len()
-	r.open = true
-	s := ServerSpec{Dir: r.f.Dir, Line: n.Line}
-	keys := yamldoc.Keys{
-		"tools": func(n *node) { s.Tools = r.overrides(n) },
-		"only":  func(n *node) { s.Only = r.nameList(n) },
-	}
-	makes := r.o.MCP
-	if kind == "mcp" {
-		keys["mcp"] = func(n *node) { r.mcp(n, &s) }
-	} else {
-		makes = r.o.OpenAPI
-		keys["openapi"] = func(n *node) { r.openapi(n, &s) }
-	}
-	r.p.Object(n, keys)
-	r.f.Servers = append(r.f.Servers, s)
-	if r.p.Len() > before {
-		return
-	}
-	if makes == nil {
-		r.p.Add(n.Get(kind), "tools of this kind are not offered by this program yet", "use command or http tools")
-		return
-	}
-	tools, err := makes(s)
-	if err != nil {
-		r.p.Add(n.Get(kind), err.Error(), "")
-	}
-	r.a.Tools = append(r.a.Tools, tools...)
-}
-
-func (r *reader) mcp(n *node, s *ServerSpec) {
-	r.p.Object(n, yamldoc.Keys{
-		"command": func(n *node) { s.Command = r.program(n) },
-		"env":     func(n *node) { s.Env = r.texts(n) },
-		"url":     func(n *node) { s.URL = r.url(n) },
-		"headers": func(n *node) { s.Headers = r.texts(n) },
-	})
-	if n.Kind != yamldoc.Map {
-		return
-	}
-	if (n.Get("command") == nil) == (n.Get("url") == nil) {
-		r.p.Add(n, "want exactly one of command and url", "")
-	}
-	if h := n.Get("headers"); h != nil && n.Get("url") == nil {
-		r.p.Add(h, "goes with url only", "")
-	}
-	if e := n.Get("env"); e != nil && n.Get("command") == nil {
-		r.p.Add(e, "goes with command only", "")
-	}
-}
-
-func (r *reader) openapi(n *node, s *ServerSpec) {
-	if n.Kind == yamldoc.String {
-		s.Document = r.p.Name(n)
-		return
-	}
-	r.p.Object(n, yamldoc.Keys{
-		"document": func(n *node) { s.Document = r.p.Name(n) },
-		"base_url": func(n *node) { s.BaseURL = r.url(n) },
-		"headers":  func(n *node) { s.Headers = r.texts(n) },
-	})
-	r.needs(n, "document")
-}
-
-func (r *reader) overrides(n *node) (out []Override) {
-	if n.Kind != yamldoc.Map {
-		r.p.Add(n, "want a map from a tool's name to its settings, not "+n.Kind.String(), "write tools: {write_file: {approval: ask}}")
-		return nil
-	}
-	for _, f := range n.Fields {
-		o := Override{Name: f.Name, Def: tool.Def{Name: f.Name}}
-		r.p.Object(f.Value, r.settings(&o.Def))
-		for _, k := range f.Value.Fields {
-			o.Set = append(o.Set, k.Name)
-		}
-		out = append(out, o)
-	}
-	return out
-}
-
-type childNode struct {
-	n     *node
-	child drive.Child
-}
-
-// child reads an agent as a tool; the agent itself is read when this one is complete.
-func (r *reader) child(n *node) {
-	c := drive.Child{}
-	keys := yamldoc.Keys{
-		"agent":    func(*node) {},
-		"approval": func(n *node) { c.Approval = r.verdict(n) },
-		"handoff":  func(n *node) { c.Handoff = r.p.Bool(n) },
-		"limits":   func(n *node) { c.Limits = r.limits(n, runLimits) },
-	}
-	r.named(keys, &c.Name, &c.Description, &c.Input)
-	r.p.Object(n, keys)
-	r.childNodes = append(r.childNodes, childNode{n, c})
-}
-
-// maxAbove bounds how deep agents call agents.
-const maxAbove = 8
-
-func (r *reader) children() {
-	for _, c := range r.childNodes {
-		n := c.n.Get("agent")
-		if len(r.above) >= maxAbove {
-			r.p.Add(n, "agents call agents deeper than "+strconv.Itoa(maxAbove), "")
-			return
-		}
-		o := r.o
-		o.NoModel, o.File, o.Name = true, r.p.File, c.child.Name
-		above := r.above
-		if n.Kind != yamldoc.String {
-			above = append(slices.Clone(above), "") // inside this file
-		}
-		before := r.p.Len()
-		agent, file := readOrLoad(r.p, n, r.f.Dir, o, above)
-		if r.p.Len() > before {
-			continue
-		}
-		r.inherit(n, agent, file)
-		if c.child.Name == "" {
-			r.childName(n, &c.child, agent.Name)
-		}
-		c.child.Agent = agent
-		r.a.Children = append(r.a.Children, c.child)
-		r.f.Children = append(r.f.Children, file)
-	}
-}
-
-// childName gives a child without a name of its own the agent's.
-func (r *reader) childName(n *node, c *drive.Child, name string) {
-	c.Name = name
-	switch first, twice := r.names[name]; {
-	case !toolName.MatchString(name):
-		r.p.Add(n, strconv.Quote(name)+" is no name of a tool", "write name: beside agent:")
-	case twice:
-		r.p.Add(n, strconv.Quote(name)+" is there twice", "the first is on line "+strconv.Itoa(first.Line)+"; write name: beside agent:")
-	default:
-		r.names[name] = n
-	}
-}
-
-// inherit gives a child without a model and a script its parent's model.
-func (r *reader) inherit(n *node, child *drive.Agent, file *File) {
-	switch {
-	case child.Model != nil:
-		return
-	case r.o.Scripted, file.Model == "" && r.f.Script != nil && r.f.Model == "":
-		r.p.Add(n, "has no script, and its parent's answers are scripted", "write a script: for this agent too")
-		return
-	case file.Model != "":
-		return
-	}
-	child.Model, file.Model, file.BaseURL = r.a.Model, r.f.Model, r.f.BaseURL
-	if child.Options == nil {
-		child.Options = r.a.Options
-	}
 }

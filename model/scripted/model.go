@@ -7,6 +7,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -166,7 +167,7 @@ func (s *stream) fail(item *Item, blocks []loop.Block, limit time.Duration) erro
 		if !f.Transient() {
 			e.Class = loop.ClassFatal
 		}
-		say(e, strings.ToLower(http.StatusText(f.Status)))
+		say(e, statusText(f.Status))
 	case f.Timeout:
 		if err := s.send(blocks, -1); err != nil {
 			return err
@@ -199,6 +200,14 @@ func (s *stream) fail(item *Item, blocks []loop.Block, limit time.Duration) erro
 		say(e, "error event in mid-stream")
 	}
 	return e
+}
+
+// statusText has words also for a status of which net/http knows none (529).
+func statusText(status int) string {
+	if s := http.StatusText(status); s != "" {
+		return strings.ToLower(s)
+	}
+	return "error " + strconv.Itoa(status)
 }
 
 // say fills in the words that the script leaves out.

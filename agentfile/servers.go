@@ -1,0 +1,111 @@
+package agentfile
+
+import (
+	"github.com/ronda-go/ronda/model/scripted/yamldoc"
+	"github.com/ronda-go/ronda/tool"
+)
+
+// ServerSpec is an MCP server (Command or URL) or an OpenAPI document, which bring tools of their own.
+type ServerSpec struct {
+	Command  []string // MCP over stdio
+	Env      map[string]string
+	URL      string // MCP over HTTP
+	Headers  map[string]string
+	Document string // path or URL of an OpenAPI document
+	BaseURL  string // overrides the servers of the document
+	// Tools are settings by the tool's own name. Of the definition what the file does not set is zero. Set names the keys that
+	// the file sets.
+	Tools []Override
+	Only  []string // offer only these; nil: all
+	Dir   string
+	Line  int
+}
+
+// Override changes what a server says of one of its tools.
+type Override struct {
+	Name string
+	Def  tool.Def
+	Set  []string // keys as in the file, in its order
+}
+
+// server reads a source of several tools.
+func (r *reader) server(n *node, kind string) {
+	before := r.p.Len()
+	r.open = true
+	s := ServerSpec{Dir: r.f.Dir, Line: n.Line}
+	keys := yamldoc.Keys{
+		"tools": func(n *node) { s.Tools = r.overrides(n) },
+		"only":  func(n *node) { s.Only = r.nameList(n) },
+	}
+	makes := r.o.MCP
+	if kind == "mcp" {
+		keys["mcp"] = func(n *node) { r.mcp(n, &s) }
+	} else {
+		makes = r.o.OpenAPI
+		keys["openapi"] = func(n *node) { r.openapi(n, &s) }
+	}
+	r.p.Object(n, keys)
+	r.f.Servers = append(r.f.Servers, s)
+	if r.p.Len() > before {
+		return
+	}
+	if makes == nil {
+		r.p.Add(n.Get(kind), "tools of this kind are not offered by this program yet", "use command or http tools")
+		return
+	}
+	tools, err := makes(s)
+	if err != nil {
+		r.p.Add(n.Get(kind), err.Error(), "")
+	}
+	r.a.Tools = append(r.a.Tools, tools...)
+}
+
+func (r *reader) mcp(n *node, s *ServerSpec) {
+	r.p.Object(n, yamldoc.Keys{
+		"command": func(n *node) { s.Command = r.program(n) },
+		"env":     func(n *node) { s.Env = r.texts(n) },
+		"url":     func(n *node) { s.URL = r.url(n) },
+		"headers": func(n *node) { s.Headers = r.texts(n) },
+	})
+	if n.Kind != yamldoc.Map {
+		return
+	}
+	if (n.Get("command") == nil) == (n.Get("url") == nil) {
+		r.p.Add(n, "want exactly one of command and url", "")
+	}
+	if h := n.Get("headers"); h != nil && n.Get("url") == nil {
+		r.p.Add(h, "goes with url only", "")
+	}
+	if e := n.Get("env"); e != nil && n.Get("command") == nil {
+		r.p.Add(e, "goes with command only", "")
+	}
+}
+
+func (r *reader) openapi(n *node, s *ServerSpec) {
+	if n.Kind == yamldoc.String {
+		s.Document = r.p.Name(n)
+		return
+	}
+	r.p.Object(n, yamldoc.Keys{
+		"document": func(n *node) { s.Document = r.p.Name(n) },
+		"base_url": func(n *node) { s.BaseURL = r.url(n) },
+		"headers":  func(n *node) { s.Headers = r.texts(n) },
+	})
+	r.needs(n, "document")
+}
+
+func (r *reader) overrides(n *node) (out []Override) {
+	if n.Kind != yamldoc.Map {
+		r.p.Add(n, "want a map from a tool's name to its settings, not "+n.Kind.String(), "write tools: {write_file: {approval: ask}}")
+		return nil
+	}
+	for _, f := range n.Fields {
+		o := Override{Name: f.Name, Def: tool.Def{Name: f.Name}}
+		r.p.Object(f.Value, r.settings(&o.Def))
+		for _, k := range f.Value.Fields {
+			o.Set = append(o.Set, k.Name)
+		}
+		out = append(out, o)
+	}
+	return out
+}
