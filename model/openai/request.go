@@ -1,0 +1,194 @@
+package openai
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/ronda-go/ronda/model"
+	"github.com/ronda-go/ronda/model/internal/openaisdk"
+	"github.com/ronda-go/ronda/model/wire"
+)
+
+// encrypted is what include asks for so that thoughts can go back without being stored at the provider.
+const encrypted = "reasoning.encrypted_content"
+
+// reserved are the members that the adapter sets itself.
+func reserved(name string) bool {
+	switch name {
+	case "model", "input", "instructions", "previous_response_id", "conversation", "tools", "tool_choice", "stream",
+		"stream_options", "max_output_tokens", "background":
+		return true
+	}
+	return false
+}
+
+// head writes all of the body that stands before the items, which follow.
+func (m *responses) head(req *model.Request, options map[string]any, stored bool) (b []byte, notes []string, err error) {
+	size := 512 + len(req.System) + len(req.Extra)
+	for i := range req.Tools {
+		size += len(req.Tools[i].Schema) + len(req.Tools[i].Description) + 128
+	}
+	b = append(make([]byte, 0, size), `{"model":`...)
+	b = wire.AppendString(b, m.info.Name)
+	if req.Stream {
+		b = append(b, `,"stream":true`...)
+	}
+	if req.System != "" || req.Extra != "" {
+		// They do not carry over from the previous response.
+		b = append(b, `,"instructions":`...)
+		b = wire.AppendString(b, wire.Instructions(req.System, req.Extra))
+	}
+	if stored && req.Previous != "" && req.PreviousLen > 0 && req.PreviousLen < len(req.Messages) {
+		b = append(b, `,"previous_response_id":`...)
+		b = wire.AppendString(b, req.Previous)
+	}
+	b, notes = tools(b, req.Tools)
+	if len(req.Tools) > 0 {
+		b = choice(b, req.Choice)
+	}
+	if req.MaxOutput > 0 {
+		b = append(b, `,"max_output_tokens":`...)
+		b = strconv.AppendInt(b, req.MaxOutput, 10)
+	}
+	if options, b, err = m.special(b, req, options, stored, &notes); err != nil {
+		return nil, nil, err
+	}
+	if b, err = wire.AppendOptions(b, options, reserved); err != nil {
+		return nil, nil, err
+	}
+	return append(b, `,"input":[`...), notes, nil
+}
+
+// special writes the members that the adapter and the options set together: store, include, and text (format and verbosity).
+// It returns the options that are left.
+func (m *responses) special(b []byte, req *model.Request, options map[string]any, stored bool, notes *[]string) (map[string]any, []byte, error) {
+	rest := options
+	for _, name := range []string{"store", "include", "text", "reasoning_effort"} {
+		if _, ok := rest[name]; ok {
+			rest = without(rest, "store", "include", "text", "reasoning_effort")
+			break
+		}
+	}
+	b = strconv.AppendBool(append(b, `,"store":`...), stored)
+	include, err := list(options["include"])
+	if err != nil {
+		return nil, nil, fmt.Errorf("option include: %w", err)
+	}
+	if !stored && !m.plain.Load() && !slices.Contains(include, encrypted) {
+		include = append(include, encrypted)
+	}
+	if len(include) > 0 {
+		v, _ := json.Marshal(include)
+		b = append(append(b, `,"include":`...), v...)
+	}
+	text, ok := options["text"].(map[string]any)
+	if !ok && options["text"] != nil {
+		return nil, nil, fmt.Errorf("option text: want an object, such as {verbosity: low}; have %T", options["text"])
+	}
+	if req.Output != nil {
+		format, why := format(req.Output)
+		*notes = append(*notes, why...)
+		text = with(text, "format", format)
+	}
+	if len(text) > 0 {
+		v, err := json.Marshal(text)
+		if err != nil {
+			return nil, nil, fmt.Errorf("option text: %w", err)
+		}
+		b = append(append(b, `,"text":`...), v...)
+	}
+	if effort, ok := options["reasoning_effort"]; ok { // the name that Chat Completions has for it
+		r, _ := rest["reasoning"].(map[string]any)
+		rest = with(rest, "reasoning", with(r, "effort", effort))
+	}
+	return rest, b, nil
+}
+
+func without(m map[string]any, names ...string) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		if !slices.Contains(names, k) {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+func list(v any) ([]string, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case []string:
+		return slices.Clone(v), nil
+	case []any:
+		var out []string
+		for _, x := range v {
+			s, ok := x.(string)
+			if !ok {
+				return nil, fmt.Errorf("want a list of names, have %v", x)
+			}
+			out = append(out, s)
+		}
+		return out, nil
+	}
+	return nil, fmt.Errorf("want a list of names, have %T", v)
+}
+
+func tools(b []byte, tools []model.Tool) ([]byte, []string) {
+	if len(tools) == 0 {
+		return b, nil
+	}
+	var notes []string
+	b = append(b, `,"tools":[`...)
+	for i := range tools {
+		t := &tools[i]
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(b, `{"type":"function","name":`...)
+		b = wire.AppendString(b, t.Name)
+		if t.Description != "" {
+			b = append(b, `,"description":`...)
+			b = wire.AppendString(b, t.Description)
+		}
+		schema, strict := t.Schema, false
+		if t.Strict {
+			lowered, why, ok := openaisdk.Strict(t.Schema)
+			for _, w := range why {
+				notes = append(notes, "tool "+t.Name+": "+w)
+			}
+			if strict = ok; ok {
+				schema = lowered
+			}
+		}
+		b = append(append(b, `,"parameters":`...), schema...)
+		// Here strict is the default of the API, so it is said in each case.
+		b = strconv.AppendBool(append(b, `,"strict":`...), strict)
+		b = append(b, '}')
+	}
+	return append(b, ']'), notes
+}
+
+func choice(b []byte, c model.ToolChoice) []byte {
+	switch c {
+	case model.ChoiceAuto:
+		return b
+	case model.ChoiceNone, model.ChoiceRequired:
+		return wire.AppendString(append(b, `,"tool_choice":`...), string(c))
+	}
+	b = append(b, `,"tool_choice":{"type":"function","name":`...)
+	return append(wire.AppendString(b, string(c)), '}')
+}
+
+func format(schema []byte) (any, []string) {
+	lowered, notes, ok := openaisdk.Strict(schema)
+	for i := range notes {
+		notes[i] = "output: " + notes[i]
+	}
+	if !ok {
+		lowered = schema
+	}
+	return map[string]any{"type": "json_schema", "name": "answer", "schema": json.RawMessage(lowered), "strict": ok}, notes
+}
