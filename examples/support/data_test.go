@@ -179,7 +179,7 @@ func (d *data) customer(id string) customerData {
 
 // What the desk answered earlier cites policies that were in force on the day of the request.
 func TestOldAnswersCiteValidPolicies(t *testing.T) {
-	d, db := load(t), openMemory(t)
+	d, db := load(t), open(t)
 	for _, c := range d.Cases {
 		cited := 0
 		for _, m := range c.Messages {
@@ -215,7 +215,7 @@ func refsOn(t *testing.T, db *DB, c *caseData) []string {
 }
 
 func TestPolicyOfEachCase(t *testing.T) {
-	d, db := load(t), openMemory(t)
+	d, db := load(t), open(t)
 	var none []int64
 	old := 0 // cases to which a version applies that was superseded later
 	for i := range d.Cases {
@@ -239,7 +239,7 @@ func TestPolicyOfEachCase(t *testing.T) {
 }
 
 func TestSpecialCases(t *testing.T) {
-	d, db := load(t), openMemory(t)
+	d, db := load(t), open(t)
 	for id, want := range map[int64][]string{4792: {"RET-2"}, 4805: {"PRV-2"}, 4812: {"RET-3"}, 4821: {"RPT-1"}} {
 		c := d.supportCase(id)
 		if got := refsOn(t, db, c); !cmp.Equal(got, want) || c.Closed != "" {

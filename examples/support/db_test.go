@@ -12,9 +12,35 @@ import (
 	"time"
 )
 
-func openMemory(t *testing.T) *DB {
+// filled is a file as Open fills it, made once for all tests.
+var filled = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "support")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	db, err := Open(filepath.Join(dir, "support.db"))
+	if err != nil {
+		return nil, err
+	}
+	if err := db.Close(); err != nil {
+		return nil, err
+	}
+	return os.ReadFile(db.Path())
+})
+
+// open returns a database of the test's own, at a fixed time.
+func open(t testing.TB) *DB {
 	t.Helper()
-	db, err := Open(Memory)
+	b, err := filled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "support.db")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	db, err := Open(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,6 +62,17 @@ func numbers(t *testing.T, db *DB, text string, args ...any) []int64 {
 func count(t *testing.T, db *DB, text string, args ...any) int64 {
 	t.Helper()
 	return numbers(t, db, text, args...)[0]
+}
+
+func TestOpenMemory(t *testing.T) {
+	db, err := Open(Memory)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	if _, err := db.SendReply(t.Context(), Origin{"r1", "k2"}, drafted(t, db)); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestOpenTwice(t *testing.T) {

@@ -28,7 +28,7 @@ func draft4812() DraftInput {
 }
 
 func TestReadCase(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	got, err := db.ReadCase(t.Context(), CaseQuery{CaseID: 4812})
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestReadCase(t *testing.T) {
 }
 
 func TestReadCaseRefuses(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	_, err := db.ReadCase(t.Context(), CaseQuery{CaseID: 9999})
 	wantClass(t, err, loop.ClassInvalid, "4780 to 4825")
 	_, err = db.ReadCase(t.Context(), CaseQuery{CaseID: 3977})
@@ -62,7 +62,7 @@ func TestReadCaseRefuses(t *testing.T) {
 }
 
 func TestSearchCases(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	for _, c := range []struct {
 		in   SearchQuery
 		want []int64
@@ -103,7 +103,7 @@ func TestSearchCases(t *testing.T) {
 }
 
 func TestFindPolicy(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	for _, c := range []struct {
 		topic, day string
 		want       []string
@@ -154,7 +154,7 @@ func TestFindPolicy(t *testing.T) {
 }
 
 func TestDraftReply(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	got, err := db.DraftReply(t.Context(), Origin{Run: "r1", Key: "k1"}, draft4812())
 	if err != nil {
 		t.Fatal(err)
@@ -206,7 +206,7 @@ func TestDraftReplyRefuses(t *testing.T) {
 		"policy of another kind": {repeat, func(d *DraftInput) { d.CaseID, d.To, d.Body = 4812, "ana@example.com", "4812 RPT-1" }, "has 0 linked"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := openMemory(t)
+			db := open(t)
 			if _, err := db.DraftReply(t.Context(), Origin{}, c.from); err != nil {
 				t.Fatalf("unedited: %v", err)
 			}
@@ -230,7 +230,7 @@ func drafted(t *testing.T, db *DB) SendInput {
 }
 
 func TestSendReplyOnce(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	in := drafted(t, db)
 	by := Origin{Run: "r1", Key: "k2"}
 	if r, err := db.FindReceipt(t.Context(), by.Key); r != nil || err != nil {
@@ -283,7 +283,7 @@ func TestSendReplyRefuses(t *testing.T) {
 		"no key":        {Origin{"r1", ""}, func(*SendInput) {}, loop.ClassFatal, "idempotency key"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			db := openMemory(t)
+			db := open(t)
 			in := drafted(t, db)
 			c.edit(&in)
 			_, err := db.SendReply(t.Context(), c.by, in)
@@ -296,7 +296,7 @@ func TestSendReplyRefuses(t *testing.T) {
 }
 
 func TestSendReplyChangedAddress(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	in := drafted(t, db)
 	if _, err := db.sql.Exec(`UPDATE customers SET email = 'ana.beltran@example.com' WHERE id = 'C-1031'`); err != nil {
 		t.Fatal(err)
@@ -306,7 +306,7 @@ func TestSendReplyChangedAddress(t *testing.T) {
 }
 
 func TestSendReplyTransaction(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	in := drafted(t, db)
 	if _, err := db.sql.Exec(`CREATE TRIGGER full BEFORE UPDATE ON cases BEGIN SELECT RAISE(ABORT, 'disk full'); END`); err != nil {
 		t.Fatal(err)
@@ -319,7 +319,7 @@ func TestSendReplyTransaction(t *testing.T) {
 }
 
 func TestCheckSent(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	in := drafted(t, db)
 	d, err := db.DraftReply(t.Context(), Origin{}, draft4812())
 	if err != nil {

@@ -173,7 +173,7 @@ func TestWalkScripts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			w := &walk{db: openMemory(t), reject: c.reject, facts: map[string]loop.Fact{}, seen: c.input}
+			w := &walk{db: open(t), reject: c.reject, facts: map[string]loop.Fact{}, seen: c.input}
 			w.play(t, s)
 			var facts map[string]string
 			if f, ok := w.facts["draft"]; ok {
@@ -228,7 +228,7 @@ func TestScriptsAreAbout(t *testing.T) {
 
 // The checker answers with what Run returned, facts included.
 func TestCheckerOfSendReply(t *testing.T) {
-	db := openMemory(t)
+	db := open(t)
 	in := drafted(t, db)
 	send := Tools(db)[4]
 	args, _ := json.Marshal(in)
