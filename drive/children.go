@@ -73,12 +73,15 @@ func (d *driver) runChild(ctx context.Context, w *work, child *Child, run string
 				d.post(answer{id: "note", again: true})
 			}
 		}
+		cd.rest.enteredBy(ctx)
+		w.driver.Store(cd)
 		inner, letGo := context.WithCancelCause(context.WithoutCancel(ctx))
 		defer letGo(nil)
 		stop := context.AfterFunc(ctx, func() {
 			var ab abortError
 			if errors.As(context.Cause(ctx), &ab) {
 				_ = d.h.Cancel(context.Background(), run, "parent", ab.cause)
+				cd.rest.poke()
 				return
 			}
 			letGo(errLetGo)

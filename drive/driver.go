@@ -41,6 +41,7 @@ type driver struct {
 	fresh    map[string]bool // calls decided by this driver: their policy needs no second look
 	waits    func(bool)      // a child\'s driver: says whether it only waits
 	dead     atomic.Bool     // a hook killed the process
+	rest     rest            // what a watched clock knows of this driver
 }
 
 // work is something under way outside of the driver's goroutine.
@@ -50,7 +51,23 @@ type work struct {
 	aborted string // cause
 	stop    func() bool
 	child   bool
-	waiting atomic.Bool // child: it only waits
+	waiting atomic.Bool            // child: it only waits
+	driver  atomic.Pointer[driver] // child: its driver
+	over    atomic.Bool            // nobody waits for it any more
+}
+
+// drop says that nobody waits for the work any more.
+func (w *work) drop(cause error) {
+	w.over.Store(true)
+	w.end(cause)
+}
+
+// end asks the work to end. A child's driver does not count as waiting from here until it has heard of it.
+func (w *work) end(cause error) {
+	w.cancel(cause)
+	if c := w.driver.Load(); c != nil {
+		c.rest.wake()
+	}
 }
 
 // onlyWaiting says that nothing is under way but children that wait themselves.
@@ -78,7 +95,7 @@ var errLetGo = errors.New("let go")
 
 // run drives until the run waits or stops, or ctx ends. The lease is given up in each case but a crash.
 func (d *driver) run(ctx context.Context) error {
-	if w, ok := d.h.clock.(watched); ok {
+	if w, ok := d.h.clock.(watched); ok && !d.rest.entered {
 		defer w.Enter()()
 	}
 	signal, unsubscribe := d.h.store.Notify(d.lease.Run)
@@ -86,7 +103,7 @@ func (d *driver) run(ctx context.Context) error {
 	err := d.loop(ctx, signal)
 	close(d.done)
 	for _, w := range d.flight {
-		w.cancel(errLetGo)
+		w.drop(errLetGo)
 	}
 	switch {
 	case errors.Is(err, ErrKilled):
@@ -312,7 +329,7 @@ func (d *driver) append(ctx context.Context, b journal.Batch) (inputs int, err e
 func (d *driver) rewind(ctx context.Context) error {
 	answers := append([]answer{}, d.answers...)
 	for _, id := range d.starting {
-		d.flight[id].cancel(errLetGo)
+		d.flight[id].drop(errLetGo)
 		delete(d.flight, id)
 	}
 	d.batch, d.answers, d.take, d.noInputs, d.extra, d.tapes, d.launch, d.starting = nil, nil, nil, false, nil, nil, nil, nil
@@ -329,23 +346,21 @@ func (d *driver) rewind(ctx context.Context) error {
 
 // wait blocks until an answer, an input, the wake time or the end of ctx.
 func (d *driver) wait(ctx context.Context, signal <-chan struct{}, wake loop.Micros) error {
+	if d.rest.poked() {
+		d.goesOn()
+		return d.readInputs(ctx)
+	}
 	var timer chan struct{}
 	if wake > 0 {
 		timer = make(chan struct{}, 1)
-		stop := d.h.clock.AfterFunc(toDuration(wake-d.now()), func() { timer <- struct{}{} })
+		stop := d.h.clock.AfterFunc(toDuration(wake-d.now()), func() { d.rest.wake(); timer <- struct{}{} })
 		defer stop()
 	}
-	if w, ok := d.h.clock.(watched); ok {
-		n := 0
-		for _, f := range d.flight {
-			if !f.child {
-				n++
-			}
-		}
-		defer w.Waiting(n)()
-	}
+	d.rests()
+	defer d.rest.wake()
 	select {
 	case a := <-d.results:
+		d.rest.received()
 		d.goesOn()
 		return d.answered(a)
 	case <-signal:
@@ -376,7 +391,7 @@ func (d *driver) answered(a answer) error {
 	if w.stop != nil {
 		w.stop()
 	}
-	w.cancel(nil)
+	w.drop(nil)
 	if a.err != nil {
 		return a.err
 	}
@@ -398,6 +413,7 @@ func (d *driver) fold1(a answer) error {
 
 // post gives an answer to the driver, if it is still there.
 func (d *driver) post(a answer) {
+	d.rest.posts()
 	select {
 	case d.results <- a:
 	case <-d.done:
@@ -406,11 +422,20 @@ func (d *driver) post(a answer) {
 
 // under registers work that begins once the batch is durable.
 func (d *driver) under(ctx context.Context, c loop.Command, begin func(ctx context.Context, w *work)) {
-	ctx, cancel := context.WithCancelCause(ctx)
-	w := &work{cmd: c, cancel: cancel, child: c.Kind == loop.RunChild}
+	w := &work{cmd: c, child: c.Kind == loop.RunChild}
+	ctx, w.cancel = context.WithCancelCause(context.WithValue(ctx, workKey{}, w))
 	d.flight[c.ID] = w
 	d.starting = append(d.starting, c.ID)
-	d.launch = append(d.launch, func() { go begin(ctx, w) })
+	d.launch = append(d.launch, func() {
+		leave := func() {}
+		if clock, ok := d.h.clock.(watched); ok && w.child {
+			leave = clock.Enter() // the child's driver is counted from here
+		}
+		go func() {
+			defer leave()
+			begin(ctx, w)
+		}()
+	})
 }
 
 // abort asks a piece of work to end. If it does not within the grace time the driver answers in its place.
@@ -424,7 +449,7 @@ func (d *driver) abort(c loop.Command) {
 	if c.Cause == loop.CauseLimit && d.state.Limit != nil {
 		clock = d.state.Limit.Limit
 	}
-	w.cancel(abortError{c.Cause, clock})
+	w.end(abortError{c.Cause, clock})
 	if w.child {
 		return
 	}
@@ -453,16 +478,21 @@ func (e abortError) Error() string { return e.cause }
 // letGo ends the driving without ending the run: reads and model calls are abandoned and are begun again by the next driver; other
 // tools get the grace time to end, and what they say is kept.
 func (d *driver) letGo(cause error) error {
+	d.rest.hears()
 	deadline := make(chan struct{})
-	stop := d.h.clock.AfterFunc(grace(d.state.Config), func() { close(deadline) })
+	stop := d.h.clock.AfterFunc(grace(d.state.Config), func() { d.rest.wake(); close(deadline) })
 	defer stop()
 	for d.busyWriting() {
+		d.rests()
 		select {
 		case a := <-d.results:
+			d.rest.received()
+			d.rest.wake()
 			if err := d.answered(a); err != nil {
 				return err
 			}
 		case <-deadline:
+			d.rest.wake()
 			return d.leave(cause)
 		}
 	}
