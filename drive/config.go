@@ -175,15 +175,12 @@ func (c *compiled) bindTools(p *problems) (specs []loop.ToolSpec) {
 			p.add(field, "the name is taken. Names of tools are unique; finish is the built-in one")
 			return
 		}
-		if bad, ok := t.(interface{ Misconfigured() error }); ok && bad.Misconfigured() != nil {
-			p.add(field, "%v", bad.Misconfigured())
+		schema, err := verify(t, def, child)
+		if err != nil {
+			p.add(field, "%v", err)
 		}
 		if len(def.Input) == 0 {
 			def.Input = anyObject
-		}
-		schema, err := tool.Compile(def.Input)
-		if err != nil {
-			p.add(field+".Input", "%v", err)
 		}
 		switch def.Effect {
 		case "", loop.Read, loop.Idempotent, loop.Once:
@@ -224,6 +221,14 @@ func (c *compiled) bindTools(p *problems) (specs []loop.ToolSpec) {
 		}
 	}
 	return specs
+}
+
+// verify finds what is wrong with a tool before it is ever called, and compiles its schema.
+func verify(t tool.Tool, def tool.Def, child *Child) (*tool.Schema, error) {
+	if child == nil {
+		return tool.Verify(t)
+	}
+	return tool.Compile(def.Input)
 }
 
 // toolDigest is the fingerprint of what a tool does: schema, effect, label, destination. Its description is left out: a better wording

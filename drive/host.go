@@ -24,7 +24,10 @@ type Options struct {
 	Store journal.Store
 	// Agents finds an agent by name for runs that are taken over. Nil: only agents given to Start and Register are known.
 	Agents func(name string) (*Agent, error)
-	Clock  Clock // nil: the machine's
+	// AgentFor finds the agent of one run, where the name alone does not say which configuration it was started with. Nil or a nil agent:
+	// by name.
+	AgentFor func(ctx context.Context, run journal.Run) (*Agent, error)
+	Clock    Clock // nil: the machine's
 	// Owner names this process in leases; "" asks the store (its Owner method), else a random name.
 	Owner string
 	Log   *slog.Logger // nil: nothing is logged
@@ -140,6 +143,35 @@ func (h *Host) Agent(name string) (*Agent, error) {
 		return a, nil
 	}
 	return nil, fmt.Errorf("agent %q: %w. Register it with the host", name, ErrUnknownAgent)
+}
+
+// agentOf finds the agent of a run.
+func (h *Host) agentOf(ctx context.Context, row journal.Run) (*Agent, error) {
+	if h.opts.AgentFor == nil {
+		return h.Agent(row.Agent)
+	}
+	if row.Parent != "" {
+		if a, err := h.Agent(row.Agent); err == nil {
+			return a, nil
+		}
+		root, err := h.store.Get(ctx, row.Root)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := h.agentOf(ctx, root); err != nil { // registers its children
+			return nil, err
+		}
+		return h.Agent(row.Agent)
+	}
+	a, err := h.opts.AgentFor(ctx, row)
+	if err != nil || a == nil {
+		if err == nil {
+			return h.Agent(row.Agent)
+		}
+		return nil, err
+	}
+	h.Register(a)
+	return a, nil
 }
 
 // Shutdown lets go of every run and waits until each driver has written what it knows: running model calls and reads are abandoned,

@@ -90,7 +90,7 @@ func (h *Host) Decide(ctx context.Context, run, call string, dec Decision) error
 	if dec.By == "" {
 		return inputError(what, ErrInvalid, "By is empty: a decision needs the person's name")
 	}
-	in, ask, err := h.decision(f, call, what, dec)
+	in, ask, err := h.decision(ctx, f, call, what, dec)
 	if err != nil {
 		return h.answeredBefore(ctx, target, call, ask, what, dec, in, err)
 	}
@@ -100,7 +100,7 @@ func (h *Host) Decide(ctx context.Context, run, call string, dec Decision) error
 func decideKey(call string, ask int64) string { return fmt.Sprintf("decide/%s/%d", call, ask) }
 
 // decision checks an answer against the state.
-func (h *Host) decision(f *folded, call, what string, dec Decision) (in decideInput, ask int64, err error) {
+func (h *Host) decision(ctx context.Context, f *folded, call, what string, dec Decision) (in decideInput, ask int64, err error) {
 	c, ok := f.state.Call(call)
 	in = decideInput{Call: call, Decision: dec.Decision, Message: dec.Message, Digest: dec.Digest}
 	if !ok {
@@ -121,7 +121,7 @@ func (h *Host) decision(f *folded, call, what string, dec Decision) (in decideIn
 	switch dec.Decision {
 	case loop.Approve, loop.Reject:
 	case loop.Edit:
-		if err := h.edit(f, c, &in, dec.Args); err != nil {
+		if err := h.edit(ctx, f, c, &in, dec.Args); err != nil {
 			return in, ask, inputError(what, ErrInvalid, err.Error())
 		}
 	default:
@@ -135,12 +135,12 @@ func (h *Host) decision(f *folded, call, what string, dec Decision) (in decideIn
 }
 
 // edit canonicalizes and validates a person's arguments; their digest is the new one that runs.
-func (h *Host) edit(f *folded, c loop.Call, in *decideInput, raw json.RawMessage) error {
+func (h *Host) edit(ctx context.Context, f *folded, c loop.Call, in *decideInput, raw json.RawMessage) error {
 	args, err := loop.Canonical(raw)
 	if err != nil {
 		return fmt.Errorf("args: %w", err)
 	}
-	agent, err := h.Agent(f.state.Config.Agent)
+	agent, err := h.agentOf(ctx, f.row)
 	if err != nil {
 		return err
 	}

@@ -318,7 +318,7 @@ func (h *Host) open(ctx context.Context, run string) (*driver, error) {
 	if err != nil {
 		return nil, err
 	}
-	agent, err := h.Agent(row.Agent)
+	agent, err := h.agentOf(ctx, row)
 	if err != nil {
 		if row.Status == loop.StatusStopped {
 			agent, err = nil, nil

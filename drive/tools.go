@@ -109,16 +109,15 @@ func safely(run func() (tool.Result, error)) (res tool.Result, err error) {
 
 // toolFailure classes the end of an attempt.
 func (d *driver) toolFailure(ctx context.Context, b *boundTool, tc tool.Call, err error) loop.ToolFailed {
-	f := loop.ToolFailed{Call: tc.ID, Attempt: attempt(tc.Attempt), Class: loop.ClassError, Message: err.Error()}
-	var e *tool.Error
+	e := tool.AsError(err)
+	f := loop.ToolFailed{Call: tc.ID, Attempt: attempt(tc.Attempt), Class: e.Class, Message: e.Error(), RetryAfter: toMicros(e.RetryAfter),
+		Clock: e.Clock, NotRun: e.NotRun, Facts: e.Facts}
 	var panicked errPanic
-	if errors.As(err, &e) {
-		f.Class, f.Message, f.RetryAfter, f.Clock, f.NotRun, f.Facts = e.Class, e.Error(), toMicros(e.RetryAfter), e.Clock, e.NotRun, e.Facts
-		if f.Class == "" {
-			f.Class = loop.ClassError
-		}
-	} else if errors.As(err, &panicked) {
+	switch {
+	case errors.As(err, &panicked):
 		f.Class = loop.ClassUnknown
+	case f.Class == "":
+		f.Class = loop.ClassError
 	}
 	cause := context.Cause(ctx)
 	var ab abortError

@@ -182,7 +182,7 @@ func (h *Host) pending(ctx context.Context, f *folded, prefix string, path []str
 				p.Args = json.RawMessage(e)
 			}
 		}
-		if a, err := h.Agent(f.state.Config.Agent); err == nil {
+		if a, err := h.agentOf(ctx, f.row); err == nil {
 			if comp, err := h.compile(a); err == nil && comp.tools[c.Tool] != nil {
 				p.Dest = comp.tools[c.Tool].def.Destination
 			}

@@ -66,8 +66,8 @@ func cannotWrite(err error) bool {
 func (s *Store) openWriter(sync string) error {
 	c, err := connect(dsn(s.path, url.Values{"_pragma": {
 		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(" + sync + ")",
-		// Rows of runs change again and again: a log of 8 MiB writes each of their pages to the file less often.
-		"wal_autocheckpoint(2000)", "journal_size_limit(33554432)", "temp_store(MEMORY)", "cache_size(-16000)",
+		// Rows of runs change again and again: a log of 16 MiB writes each of their pages to the file less often.
+		"wal_autocheckpoint(4000)", "journal_size_limit(33554432)", "temp_store(MEMORY)", "cache_size(-16000)",
 	}}))
 	if err != nil {
 		return err

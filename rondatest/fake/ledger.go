@@ -54,7 +54,7 @@ func newLedger(opts Options) *ledger {
 
 // sign makes the opaque text that stands for a provider's signature over what it served.
 func (l *ledger) sign(kind, payload string) string {
-	return base64.StdEncoding.EncodeToString([]byte("fake:"+kind+":")) + base64.StdEncoding.EncodeToString(l.mac(kind, payload))
+	return base64.StdEncoding.EncodeToString(append([]byte("fake:"+kind+":"), l.mac(kind, payload)...))
 }
 
 func (l *ledger) mac(kind, payload string) []byte {

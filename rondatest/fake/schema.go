@@ -262,8 +262,9 @@ func geminiSubschemas(s gjson.Result, at string) *Refusal {
 }
 
 func unknownName(name, at string) *Refusal {
+	where := ""
 	if at != "" {
-		at = " at '" + at + "'"
+		where = " at '" + at + "'"
 	}
-	return google("unknown_field", at, `Invalid JSON payload received. Unknown name "%s"%s: Cannot find field.`, name, at)
+	return google("unknown_field", at, `Invalid JSON payload received. Unknown name "%s"%s: Cannot find field.`, name, where)
 }

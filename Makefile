@@ -1,0 +1,33 @@
+# The two commands of the README: make demo, make test. Everything else is for who works on ronda.
+GO      ?= go
+LDFLAGS := -s -w
+export GOTOOLCHAIN ?= local
+
+.PHONY: demo test race lint fuzz build live bench generate clean
+
+build:
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o ronda ./cmd/ronda
+
+# Runs the support assistant with scripted responses, its real tools and real databases; ends waiting for an approval.
+demo: build
+	@./ronda run support "Answer case 4812" --scripted; code=$$?; if [ $$code -ne 3 ]; then echo "demo: want exit code 3 (waiting), got $$code"; exit 1; fi
+
+# Everything that needs no more than Go.
+test:
+	$(GO) test ./...
+
+race:
+	$(GO) test -race -short ./...
+
+lint:
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	cd tools && $(GO) build -o ../.tools/staticcheck honnef.co/go/tools/cmd/staticcheck
+	.tools/staticcheck ./...
+
+FUZZTIME ?= 10s
+fuzz:
+	./scripts/fuzz.sh $(FUZZTIME)
+
+clean:
+	rm -rf ronda dist .tools
