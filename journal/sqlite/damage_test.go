@@ -108,7 +108,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-func exec(t *testing.T, path string, stmts ...string) {
+func perform(t *testing.T, path string, stmts ...string) {
 	t.Helper()
 	db, err := sql.Open("sqlite", path)
 	if err != nil {
@@ -124,7 +124,7 @@ func exec(t *testing.T, path string, stmts ...string) {
 
 func TestNewerFormat(t *testing.T) {
 	path := filled(t, 2)
-	exec(t, path, "PRAGMA user_version = 99")
+	perform(t, path, "PRAGMA user_version = 99")
 	before, _ := os.ReadFile(path)
 	for _, opts := range []sqlite.Options{{}, {ReadOnly: true}} {
 		_, err := sqlite.Open(path, opts)
@@ -137,7 +137,7 @@ func TestNewerFormat(t *testing.T) {
 
 func TestOtherDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "other.db")
-	exec(t, path, "CREATE TABLE songs (name TEXT)")
+	perform(t, path, "CREATE TABLE songs (name TEXT)")
 	_, err := sqlite.Open(path, sqlite.Options{})
 	if err == nil || !strings.Contains(err.Error(), "another program") {
 		t.Errorf("error %v", err)
@@ -146,7 +146,7 @@ func TestOtherDatabase(t *testing.T) {
 
 func TestInterruptedMigration(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ronda.db")
-	exec(t, path, "CREATE TABLE goose_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))",
+	perform(t, path, "CREATE TABLE goose_version (id INTEGER PRIMARY KEY AUTOINCREMENT, version_id INTEGER NOT NULL, is_applied INTEGER NOT NULL, tstamp TIMESTAMP DEFAULT (datetime('now')))",
 		"INSERT INTO goose_version (version_id, is_applied) VALUES (0, 1)")
 	s := open(t, path, sqlite.Options{})
 	if _, err := s.Create(t.Context(), batch(journal.Lease{Run: "run_1", Owner: "ana"}, 0, 1)); err != nil {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -146,9 +147,10 @@ func TestOneFailureSpoilsNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	gate := make(chan struct{})
+	begun, gate := make(chan struct{}), make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { _ = s.change(t.Context(), func(*writer) error { <-gate; return nil }) }) // the others queue up behind it
+	wg.Go(func() { _ = s.change(t.Context(), func(*writer) error { close(begun); <-gate; return nil }) })
+	<-begun // the others queue up behind it
 	mine := errors.New("mine")
 	tries := 0
 	results := make([]error, 10)
@@ -170,10 +172,7 @@ func TestOneFailureSpoilsNoOther(t *testing.T) {
 		})
 	}
 	for len(s.w.queue) < len(results) {
-		// they are on their way
-		if tries > 0 {
-			break
-		}
+		runtime.Gosched()
 	}
 	close(gate)
 	wg.Wait()
