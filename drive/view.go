@@ -157,12 +157,34 @@ func (f *folded) view(h *Host) *Run {
 	return r
 }
 
-// view reads the run back once its driver has let go: what a caller sees is what the journal says.
+// view says where the run stands once its driver has let go. It is what the journal says: the driver adopted only what it appended.
 func (d *driver) view() *Run {
-	r, err := d.h.Show(context.Background(), d.lease.Run)
-	if err != nil {
-		d.h.log.Error("reading a run back failed", "run", d.lease.Run, "error", err)
-		return &Run{ID: d.lease.Run, Row: d.row, State: d.state}
+	f := &folded{row: d.row, state: d.state, talk: d.talk}
+	answer, found := "", d.state.Stop == nil || d.state.Stop.Answer == 0
+	msgs := d.talk.Messages()
+	for i := len(msgs) - 1; i >= 0; i-- {
+		if msgs[i].Role == loop.Assistant {
+			f.last = words(msgs[i].Blocks)
+			if d.state.Stop != nil && msgs[i].Seq == d.state.Stop.Answer && msgs[i].Seq > 0 {
+				answer, found = loop.AnswerOf(msgs[i].Blocks), true
+			}
+			break
+		}
+	}
+	ctx := context.Background()
+	if len(d.batch) > 0 || !found { // something was given up, or the answer is no message: the journal knows
+		r, err := d.h.Show(ctx, d.lease.Run)
+		if err != nil {
+			d.h.log.Error("reading a run back failed", "run", d.lease.Run, "error", err)
+			return &Run{ID: d.lease.Run, Row: d.row, State: d.state}
+		}
+		return r
+	}
+	f.answer = answer
+	r := f.view(d.h)
+	var err error
+	if r.Pending, err = d.h.pending(ctx, f, "", nil); err != nil {
+		d.h.log.Error("listing what is pending failed", "run", d.lease.Run, "error", err)
 	}
 	return r
 }

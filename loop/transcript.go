@@ -266,17 +266,22 @@ func (t *Transcript) compact(b Compacted) {
 func AnswerText(ev Event) string {
 	switch b := ev.Body.(type) {
 	case ModelReplied:
-		text, calls := contents(b.Blocks)
-		for _, c := range calls {
-			if c.Name == FinishTool {
-				return FinishAnswer(c.Args)
-			}
-		}
-		return text
+		return AnswerOf(b.Blocks)
 	case ChildStopped:
 		return b.Text
 	}
 	return ""
+}
+
+// AnswerOf is the answer in the blocks of a response.
+func AnswerOf(blocks []Block) string {
+	text, calls := contents(blocks)
+	for _, c := range calls {
+		if c.Name == FinishTool {
+			return FinishAnswer(c.Args)
+		}
+	}
+	return text
 }
 
 // FinishAnswer reads the answer from the arguments of a finish call.
