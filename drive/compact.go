@@ -33,11 +33,12 @@ func window(msgs []*loop.Message, facts map[string]loop.Fact, keep int) loop.Com
 		return loop.Compacted{Failed: "there is nothing left to drop"}
 	}
 	cutAt := starts[len(starts)-keep]
-	c := loop.Compacted{Upto: msgs[cutAt-1].Seq}
+	c := loop.Compacted{}
 	task := -1
-	for i := cutAt - 1; i >= 0; i-- { // the last words of the user before the cut are the task
-		if msgs[i].Role == loop.User {
-			task = i
+	for i, m := range msgs[:cutAt] {
+		c.Upto = max(c.Upto, m.Seq) // a message that waited for its place is older than the one before it
+		if task < 0 && m.Role == loop.User && m.Seq > 0 {
+			task = i // what this run was started with; messages of earlier runs have no number to be kept by
 		}
 	}
 	dropped := 0

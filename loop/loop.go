@@ -10,49 +10,9 @@
 package loop
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
-
-// Errors of Next. Each is wrapped by an *EventError, and each leaves the state as it was.
-var (
-	// ErrStale: the event answers nothing (late, duplicate). It is not journaled, and nothing is wrong.
-	ErrStale = errors.New("stale event")
-	// ErrIllegal: the event makes no sense in this state.
-	ErrIllegal = errors.New("illegal event")
-)
-
-// EventError says which event did not fit which state.
-type EventError struct {
-	Err   error // ErrStale, ErrIllegal or ErrNewer
-	Kind  string
-	Seq   int64
-	Why   string
-	State string
-}
-
-func (e *EventError) Error() string {
-	return fmt.Sprintf("loop: %v %s (%d): %s; state: %s", e.Err, e.Kind, e.Seq, e.Why, e.State)
-}
-
-func (e *EventError) Unwrap() error { return e.Err }
-
-// String describes the state in one line.
-func (s State) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "run %s seq %d phase %s model call %d.%d", s.Run, s.Seq, s.Phase, s.Model.Call, s.Model.Attempt)
-	for _, c := range s.Turn.Calls {
-		fmt.Fprintf(&b, " [%s %s %s]", c.ID, c.Tool, c.Status)
-	}
-	if s.Limit != nil {
-		fmt.Fprintf(&b, " limit %s", s.Limit.Limit)
-	}
-	if s.End != nil {
-		fmt.Fprintf(&b, " end %s", s.End.Stop)
-	}
-	return b.String()
-}
 
 // Next folds one event. It checks that the event makes sense and returns the state after it; its argument is never changed.
 // The caller validates with Next, then appends the event to the journal, then adopts the new state, then acts on Ready.
@@ -68,8 +28,10 @@ func Next(s State, ev Event) (State, error) {
 	case s.Phase == PhaseStopped:
 		return fail(ErrStale, "the run has stopped")
 	}
-	if _, first := ev.Body.(RunStarted); first != (s.Phase == PhaseNew) {
+	if b, first := ev.Body.(RunStarted); first != (s.Phase == PhaseNew) {
 		return fail(ErrIllegal, "a journal begins with RunStarted and has only one")
+	} else if b.Format > Format {
+		return fail(ErrNewer, fmt.Sprintf("the journal has format %d, this version reads formats up to %d", b.Format, Format))
 	}
 	n, why := s.elapse(ev), ""
 	switch b := ev.Body.(type) {
@@ -235,9 +197,9 @@ func (s State) modelStarted(ev Event, b ModelCallStarted) (State, string) {
 	}
 	s.Model.Call, s.Model.Attempt = want.N, want.Attempt
 	s.Model.After, s.Model.Again, s.Model.Ended = 0, false, ""
+	s.Queued = 0
 	if b.Attempt <= 1 {
 		s.Model.Failed, s.Model.Lost, s.Compacts = 0, 0, 0
-		s.Queued = 0
 		s.Model.Fresh = addSat(s.Model.Fresh, int64(len(b.Hint)))
 	}
 	return s, ""
@@ -300,7 +262,7 @@ func (s State) modelFailed(ev Event, b ModelFailed) (State, string) {
 	switch {
 	case s.Cancel != nil:
 		return s.end(RunStopped{Stop: StopCancelled}), ""
-	case b.Cause == CauseLimit:
+	case b.Cause == CauseLimit && s.Limit != nil:
 		if s.Model.Closing {
 			return s.end(RunStopped{Stop: StopLimit}), ""
 		}
@@ -388,9 +350,13 @@ func (s State) nudged(b Nudged) (State, string) {
 // --- the end ------------------------------------------------------------------------------------------------------------
 
 // end decides how the run ends. Calls without a result are answered first (readyTurn winds down); a decision that is made is
-// only replaced by a cancellation.
+// only replaced by a cancellation. A message that no prompt held yet keeps the run from ending by itself.
 func (s State) end(r RunStopped) State {
 	s.Model.Nudge = nil
+	if s.Queued > 0 && s.Turn.open() == 0 && s.yields(r.Stop) {
+		s.End, s.Phase = nil, PhasePrompt
+		return s
+	}
 	if r.Stop == StopLimit && s.Limit != nil {
 		r.Limit, r.Whose = s.Limit.Limit, s.Limit.Whose
 	}
@@ -422,35 +388,5 @@ func (s State) stopped(b RunStopped) (State, string) {
 		return s, "owed is the stop " + string(s.End.Stop)
 	}
 	s.Phase, s.Stop, s.End = PhaseStopped, &b, nil
-	return s, ""
-}
-
-func (s State) cancelRequested(b CancelRequested) (State, string) {
-	if s.Cancel != nil {
-		return s, "stale: the run is being cancelled already"
-	}
-	s.Cancel = &Cancelled{By: b.By, Reason: b.Reason}
-	switch s.Phase {
-	case PhaseModel, PhaseTurn:
-		s.End = nil
-		return s, "" // what is under way ends first
-	}
-	return s.windDown(RunStopped{Stop: StopCancelled}), ""
-}
-
-// messageTaken queues a message of the user for the next prompt. A run that was about to end with an answer goes on.
-func (s State) messageTaken(b MessageTaken) (State, string) {
-	s.Queued++
-	s.Model.Fresh = addSat(s.Model.Fresh, bound(b.Blocks))
-	s.Progress = Progress{}
-	if s.Phase == PhaseEnding && s.Cancel == nil && s.Limit == nil {
-		switch s.End.Stop {
-		case StopCompleted, StopIncomplete, StopNoAction, StopBlocked, StopStalled:
-			s.End, s.Phase = nil, PhasePrompt
-		}
-	}
-	if b.Supersede {
-		s = s.supersede()
-	}
 	return s, ""
 }

@@ -13,7 +13,8 @@ type Transcript struct {
 	closing bool         // the model call under way is the closing call
 	turn    []turnResult // calls of the turn that is being settled
 	seq     int64        // event of that turn
-	queued  []*Message   // taken while a turn was open
+	asking  bool         // a model call is under way
+	queued  []*Message   // taken while a turn was open or a model call under way: its answer did not see them
 }
 
 type turnResult struct {
@@ -59,6 +60,9 @@ func (t *Transcript) Apply(ev Event, after State) {
 	if len(t.turn) > 0 && (after.Phase != PhaseTurn && after.Phase != PhasePaused || after.Turn.open() == 0) {
 		t.flush(ev.Seq)
 	}
+	if len(t.turn) == 0 && !t.asking {
+		t.msgs, t.queued = append(t.msgs, t.queued...), nil
+	}
 }
 
 func (t *Transcript) apply(ev Event) {
@@ -68,12 +72,15 @@ func (t *Transcript) apply(ev Event) {
 			t.add(&Message{Role: User, Blocks: b.Input, Seq: ev.Seq})
 		}
 	case ModelCallStarted:
-		t.closing = b.Closing
+		t.closing, t.asking = b.Closing, true
 		if b.Attempt <= 1 && b.Hint != "" {
 			t.say(b.Hint, ev.Seq)
 		}
 	case ModelReplied:
+		t.asking = t.asking && b.Purpose != ""
 		t.replied(ev, b)
+	case ModelFailed:
+		t.asking = t.asking && b.Purpose != ""
 	case CallRefused:
 		t.settle(b.Call, Block{Text: b.Message, Error: true})
 	case ApprovalDecided:
@@ -105,14 +112,10 @@ func (t *Transcript) apply(ev Event) {
 		}
 	case MessageTaken:
 		m := &Message{Role: User, Blocks: b.Blocks, Seq: ev.Seq}
-		if len(t.turn) > 0 {
-			t.queued = append(t.queued, m)
-			if b.Supersede {
-				t.superseded()
-			}
-			return
+		t.queued = append(t.queued, m)
+		if b.Supersede {
+			t.superseded()
 		}
-		t.add(m)
 	case Compacted:
 		t.compact(b)
 	case ChildStopped:
@@ -221,10 +224,6 @@ func (t *Transcript) flush(seq int64) {
 		t.turn = nil
 		t.add(&Message{Role: Tool, Blocks: blocks, Seq: seq})
 	}
-	for _, m := range t.queued {
-		t.add(m)
-	}
-	t.queued = nil
 }
 
 // compact replaces everything up to a message by a shorter text, keeping the messages it names.
