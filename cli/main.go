@@ -51,6 +51,7 @@ type Program struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Version  string
+	Hook     func(drive.Point) error // for tests of crashes: see drive.Options
 }
 
 // Main runs the command for a program's own agents and exits.

@@ -52,7 +52,7 @@ func (c *command) open() (*ronda.Host, error) {
 		return nil, err
 	}
 	c.closers = append(c.closers, store.Close)
-	h, err := ronda.OpenHost(drive.Options{Store: store, Stream: true, Tapes: true, AgentFor: c.agentFor, Agents: c.agentByName, Log: c.logger()})
+	h, err := ronda.OpenHost(drive.Options{Store: store, Stream: true, Tapes: true, AgentFor: c.agentFor, Agents: c.agentByName, Log: c.logger(), Hook: c.Hook})
 	if err != nil {
 		return nil, err
 	}
