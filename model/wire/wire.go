@@ -19,32 +19,36 @@ import (
 // Body is a request body of several parts that are sent one after another without being copied together. The parts must not
 // change while the request lives; appending behind a part is no change.
 type Body struct {
-	parts [][]byte
-	n     int64
+	parts [3][]byte
+	at, n int // the part and the place in it that are read next
+	size  int64
 }
 
-// Splice makes a body of parts.
+// Splice makes a body of up to three parts.
 func Splice(parts ...[]byte) *Body {
-	b := &Body{parts: parts}
-	for _, p := range parts {
-		b.n += int64(len(p))
+	b := &Body{}
+	copy(b.parts[:], parts)
+	for _, p := range b.parts {
+		b.size += int64(len(p))
 	}
 	return b
 }
 
-// Len is the number of bytes that are left to read.
-func (b *Body) Len() int64 { return b.n }
+// Len is the number of bytes of the whole body.
+func (b *Body) Len() int64 { return b.size }
+
+// Again is the same body from its beginning, for a transport that found its connection closed before it could write.
+func (b *Body) Again() *Body { return &Body{parts: b.parts, size: b.size} }
 
 // Read fills p across the borders of parts: the transport sends full buffers.
 func (b *Body) Read(p []byte) (n int, err error) {
-	for n < len(p) && len(b.parts) > 0 {
-		m := copy(p[n:], b.parts[0])
+	for n < len(p) && b.at < len(b.parts) {
+		m := copy(p[n:], b.parts[b.at][b.n:])
 		n += m
-		if b.parts[0] = b.parts[0][m:]; len(b.parts[0]) == 0 {
-			b.parts = b.parts[1:]
+		if b.n += m; b.n == len(b.parts[b.at]) {
+			b.at, b.n = b.at+1, 0
 		}
 	}
-	b.n -= int64(n)
 	if n == 0 && len(p) > 0 {
 		return 0, io.EOF
 	}
