@@ -58,19 +58,11 @@ func window(msgs []*loop.Message, facts map[string]loop.Fact, keep int) loop.Com
 	}
 	c.Messages = []loop.Message{{Role: loop.User, Blocks: []loop.Block{{Kind: loop.BlockText, Text: note + "]"}}, Seq: c.Upto}}
 	for _, m := range msgs[cutAt:] {
-		c.Tokens += estimate(m)
+		c.Tokens += m.Bound()
 	}
 	c.Tokens += int64(len(note)) + 64
 	if task >= 0 {
-		c.Tokens += estimate(msgs[task])
+		c.Tokens += msgs[task].Bound()
 	}
 	return c
-}
-
-func estimate(m *loop.Message) int64 {
-	var n int64
-	for _, b := range m.Blocks {
-		n += int64(len(b.Text)+len(b.Args)+len(b.Name)) + 16
-	}
-	return n
 }

@@ -290,7 +290,7 @@ func (d *driver) commit(ctx context.Context) error {
 		return err
 	}
 	last := d.state.Seq
-	if err := d.h.hook(Point{Name: "append", Run: d.lease.Run, Seq: last}); err != nil {
+	if err := d.h.hook(Point{Name: "append", Run: d.lease.Run, Seq: last, State: &d.state}); err != nil {
 		return err
 	}
 	left, err := d.append(ctx, b)
@@ -300,7 +300,7 @@ func (d *driver) commit(ctx context.Context) error {
 	d.row = b.Run
 	d.h.publish(d.lease.Run, d.batch)
 	d.batch, d.answers, d.take, d.noInputs, d.extra, d.tapes = d.batch[:0], d.answers[:0], nil, false, nil, nil
-	if err := d.h.hook(Point{Name: "appended", Run: d.lease.Run, Seq: last}); err != nil {
+	if err := d.h.hook(Point{Name: "appended", Run: d.lease.Run, Seq: last, State: &d.state}); err != nil {
 		return err
 	}
 	if left > 0 {

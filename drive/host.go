@@ -47,6 +47,8 @@ type Point struct {
 	Run  string
 	Seq  int64  // append, appended: sequence of the last event of the batch
 	Call string // effect, effected: call and attempt
+	// State is the driver's live state with the batch folded (append, appended); not to be changed.
+	State *loop.State
 }
 
 // ErrKilled is what a Hook returns to end a driver as a crash would.

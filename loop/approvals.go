@@ -103,6 +103,7 @@ func (s State) approvalDecided(ev Event, b ApprovalDecided) (State, string) {
 				return s, "an edit needs arguments and their digest"
 			}
 			c.Args, c.Digest, c.Edited = b.ArgsSum, b.Digest, true
+			s.Model.Fresh = addSat(s.Model.Fresh, int64(len(b.Args)+len(b.By))+4*overhead) // the note that the result begins with
 		} else if b.Digest != "" && b.Digest != c.Digest {
 			return s, "the approval is for another digest"
 		}

@@ -21,7 +21,8 @@ func (s State) GrantFor(i int, now Micros) Limits {
 	for _, g := range s.Ledger.Grants {
 		granted = granted.plus(need{deref(g.Limits.ModelCalls), deref(g.Limits.ToolCalls), deref(g.Limits.Tokens), Pico(deref((*int64)(g.Limits.Cost)))})
 	}
-	for _, a := range s.accounts() {
+	var room [3]account
+	for _, a := range s.accounts(&room) {
 		lower := func(have, limit *int64, used, held, keep int64) *int64 {
 			if limit == nil {
 				return have

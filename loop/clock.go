@@ -51,7 +51,8 @@ func (s State) timeHit(now Micros) *LimitReached {
 	if s.Limit != nil || s.Cancel != nil || s.End != nil || s.Phase == PhaseStopped || s.Phase == PhaseNew {
 		return nil
 	}
-	for _, a := range s.accounts() {
+	var room [3]account
+	for _, a := range s.accounts(&room) {
 		if l := a.limits.ActiveTime; l != nil && !s.idle() && a.active-s.Ledger.Active+s.active(now) >= *l-s.closingTime(*l) {
 			return &LimitReached{Limit: LimitActiveTime, Whose: a.whose}
 		}
@@ -76,7 +77,8 @@ func (s State) TimeLeft(now Micros) (left Micros, limit string, limited bool) {
 			left, limit, limited = l, name, true
 		}
 	}
-	for _, a := range s.accounts() {
+	var room [3]account
+	for _, a := range s.accounts(&room) {
 		if l := a.limits.ActiveTime; l != nil {
 			consider(*l-(a.active-s.Ledger.Active+s.active(now)), LimitActiveTime)
 		}
@@ -99,7 +101,8 @@ func (s State) NextWake(now Micros) Micros {
 		return 0
 	}
 	if s.Limit == nil && s.Cancel == nil && s.End == nil {
-		for _, a := range s.accounts() {
+		var room [3]account
+		for _, a := range s.accounts(&room) {
 			if l := a.limits.ActiveTime; l != nil && !s.idle() {
 				consider(now + *l - s.closingTime(*l) - (a.active - s.Ledger.Active + s.active(now)))
 			}

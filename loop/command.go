@@ -53,7 +53,6 @@ type Command struct {
 	Closing bool   // CallModel
 	Started bool
 	After   Micros // not before; Wake: when
-	Key     string // RunTool, CheckEffect: idempotency key
 	Target  string // Abort: ID of the command
 	Cause   string // Abort: cancelled, limit
 }

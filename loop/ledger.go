@@ -41,12 +41,15 @@ const overhead = 16
 // mediaBound bounds the tokens of one image or file page set as providers bill them; files are bounded by their bytes.
 const mediaBound = 4096
 
+// Bound is an upper bound of the tokens that a message adds to a prompt.
+func (m *Message) Bound() int64 { return bound(m.Blocks) }
+
 // bound is an upper bound of the tokens that blocks add to a prompt: a token never covers less than one byte of text, so bytes
 // bound tokens for every tokenizer that works on bytes.
 func bound(blocks []Block) int64 {
 	var n int64
 	for _, b := range blocks {
-		n += int64(len(b.Text)+len(b.Args)+len(b.Name)) + overhead + bound(b.More)
+		n += int64(len(b.Text)+len(b.Args)+len(b.Name)+len(b.Raw)) + overhead + bound(b.More)
 		if b.Media != nil {
 			n += max(mediaBound, int64(len(b.Media.Data)))
 		}
@@ -63,10 +66,11 @@ type account struct {
 	active Micros
 }
 
-// accounts lists the levels from the run outwards.
-func (s State) accounts() []account {
+// accounts lists the levels from the run outwards, in room of the caller's.
+func (s *State) accounts(room *[3]account) []account {
 	total, cost := s.Ledger.Total(), s.Ledger.TotalCost()
-	list := []account{{"", s.Limits(), total, cost, s.Ledger.Active}}
+	room[0] = account{"", s.Limits(), total, cost, s.Ledger.Active}
+	list := room[:1]
 	if p := s.Config.Parent; p != nil {
 		list = append(list, account{"parent", p.Grant, total, cost, s.Ledger.Active})
 	}
@@ -139,32 +143,32 @@ func (s State) fits(n need) *LimitHit {
 		held = held.plus(need{deref(g.Limits.ModelCalls), deref(g.Limits.ToolCalls), deref(g.Limits.Tokens), Pico(deref((*int64)(g.Limits.Cost)))})
 	}
 	want := n.plus(held)
-	accounts := s.accounts()
-	for _, d := range []struct {
-		name string
-		over func(a account) bool
-	}{
-		{LimitModelCalls, func(a account) bool {
-			return n.calls > 0 && crosses(a.limits.ModelCalls, a.counts.ModelCalls, want.calls)
-		}},
-		{LimitToolCalls, func(a account) bool {
-			return n.tools > 0 && crosses(a.limits.ToolCalls, a.counts.ToolCalls, want.tools)
-		}},
-		{LimitTokens, func(a account) bool {
-			return n.tokens > 0 && crosses(a.limits.Tokens, a.counts.Usage.Total(), want.tokens)
-		}},
-		{LimitCost, func(a account) bool {
-			return (n.cost > 0 || n.calls > 0) && (crosses((*int64)(a.limits.Cost), int64(a.cost), int64(want.cost)) ||
-				n.calls > 0 && a.limits.Cost != nil && *a.limits.Cost == 0)
-		}},
-	} {
-		for _, a := range accounts {
-			if d.over(a) {
-				return &LimitHit{Limit: d.name, Whose: a.whose}
+	var room [3]account
+	accounts := s.accounts(&room)
+	for _, name := range [...]string{LimitModelCalls, LimitToolCalls, LimitTokens, LimitCost} {
+		for i := range accounts {
+			if accounts[i].crossed(name, n, want) {
+				return &LimitHit{Limit: name, Whose: accounts[i].whose}
 			}
 		}
 	}
 	return nil
+}
+
+// crossed says whether n would cross the limit of that name, where want is n beside all that is held and granted.
+func (a *account) crossed(name string, n, want need) bool {
+	switch name {
+	case LimitModelCalls:
+		return n.calls > 0 && crosses(a.limits.ModelCalls, a.counts.ModelCalls, want.calls)
+	case LimitToolCalls:
+		return n.tools > 0 && crosses(a.limits.ToolCalls, a.counts.ToolCalls, want.tools)
+	case LimitTokens:
+		return n.tokens > 0 && crosses(a.limits.Tokens, a.counts.Usage.Total(), want.tokens)
+	}
+	if a.limits.Cost == nil || n.cost == 0 && n.calls == 0 {
+		return false
+	}
+	return crosses((*int64)(a.limits.Cost), int64(a.cost), int64(want.cost)) || n.calls > 0 && *a.limits.Cost == 0
 }
 
 func crosses(limit *int64, used, want int64) bool { return limit != nil && addSat(used, want) > *limit }
@@ -194,8 +198,18 @@ func (s State) price() *Price {
 func (s State) Admit(now Micros, input int64) Body {
 	c := s.modelCommand()
 	exact := input >= 0
+	hint := ""
+	if c.Attempt == 1 && !c.Closing {
+		hint = s.hint()
+	}
 	if !exact {
 		input = addSat(s.Model.Prefix, s.Model.Fresh)
+		if c.Closing {
+			input = addSat(input, closingText)
+		}
+		if hint != "" {
+			input = addSat(input, int64(len(hint))+overhead)
+		}
 	}
 	call := need{tokens: addSat(input, s.Config.OutputCap), cost: s.price().Worst(input, s.Config.OutputCap)}
 	if c.Attempt == 1 {
@@ -205,9 +219,8 @@ func (s State) Admit(now Micros, input int64) Body {
 		Reserve: Reserve{Input: input, Output: s.Config.OutputCap, Cost: call.cost}}
 	if c.Attempt > 1 {
 		started.Attempt = c.Attempt
-	} else if !c.Closing {
-		started.Hint = s.hint()
 	}
+	started.Hint = hint
 	if c.Closing {
 		if s.fits(call) != nil || s.outOfTime(now) {
 			end := RunStopped{Stop: StopLimit}
@@ -230,14 +243,17 @@ func (s State) keepsClosing() bool {
 	return (s.Config.OnLimit == "" || s.Config.OnLimit == "close") && !s.Ledger.GivenUp
 }
 
-// closing is the worst case of the closing call after a call with the given input. Where that size is a bound, the response and
-// its overhead are counted too; an exact one is taken as it is.
+// closingText bounds the tokens of the instruction that only the closing call has.
+const closingText = 1024
+
+// closing is the worst case of the closing call after a call with the given input. Where that size is a bound, the response, its
+// overhead and the closing instruction are counted too; an exact one is taken as it is.
 func (s State) closing(input int64, exact bool) need {
 	if !s.keepsClosing() {
 		return need{}
 	}
 	if !exact {
-		input = addSat(input, s.Config.OutputCap+overhead)
+		input = addSat(input, s.Config.OutputCap+overhead+closingText)
 	}
 	return need{calls: 1, tokens: addSat(input, s.Config.OutputCap), cost: s.price().Worst(input, s.Config.OutputCap)}
 }
@@ -285,7 +301,8 @@ func (s State) release() State {
 
 // overshoot says which cap the provider crossed by billing more than it was allowed to.
 func (s State) overshoot() *LimitHit {
-	for _, a := range s.accounts() {
+	var room [3]account
+	for _, a := range s.accounts(&room) {
 		if l := a.limits.Tokens; l != nil && a.counts.Usage.Total() > *l {
 			return &LimitHit{LimitTokens, a.whose, a.counts.Usage.Total() - *l}
 		}

@@ -200,7 +200,9 @@ func (s State) modelStarted(ev Event, b ModelCallStarted) (State, string) {
 	s.Queued = 0
 	if b.Attempt <= 1 {
 		s.Model.Failed, s.Model.Lost, s.Compacts = 0, 0, 0
-		s.Model.Fresh = addSat(s.Model.Fresh, int64(len(b.Hint)))
+		if b.Hint != "" {
+			s.Model.Fresh = addSat(s.Model.Fresh, int64(len(b.Hint))+overhead)
+		}
 	}
 	return s, ""
 }
@@ -211,6 +213,9 @@ func (s State) modelReplied(ev Event, b ModelReplied) (State, string) {
 		return s, "stale: no such model call is under way"
 	}
 	s = s.settle(b.Usage, b.Usage == nil)
+	if b.Usage == nil {
+		s.Model.Fresh = addSat(s.Model.Fresh, bound(b.Blocks)) // else the report covers it
+	}
 	text, calls := contents(b.Blocks)
 	blank := strings.TrimSpace(text) == ""
 	s.Answer = 0

@@ -41,6 +41,6 @@ func (s State) compacted(b Compacted) (State, string) {
 	if b.Failed != "" {
 		return s, ""
 	}
-	s.Model.Prefix, s.Model.Fresh = b.Tokens, 0
+	s.Model.Prefix, s.Model.Fresh = addSat(s.Config.Base, b.Tokens), 0
 	return s, ""
 }

@@ -81,7 +81,7 @@ func (s State) readyTurn(now Micros) []Command {
 		case c.Status == CallRunning:
 			cmds = append(cmds, s.toolCommand(i, c.Attempt, true))
 		case c.Status == CallUnknown:
-			cmds = append(cmds, Command{ID: "effect/" + c.ID + "/" + strconv.FormatInt(c.Attempt, 10), Kind: CheckEffect, Call: c.ID, Index: i, Attempt: c.Attempt, Key: s.IdempotencyKey(i)})
+			cmds = append(cmds, Command{ID: "effect/" + c.ID + "/" + strconv.FormatInt(c.Attempt, 10), Kind: CheckEffect, Call: c.ID, Index: i, Attempt: c.Attempt})
 		case c.Status == CallChild:
 			cmds = append(cmds, Command{ID: "child/" + c.ID, Kind: RunChild, Call: c.ID, Index: i, Started: true})
 		}
@@ -105,7 +105,7 @@ func (s State) readyTurn(now Micros) []Command {
 func (s State) toolCommand(i int, attempt int64, started bool) Command {
 	c := s.Turn.Calls[i]
 	cmd := Command{ID: "tool/" + c.ID + "/" + strconv.FormatInt(attempt, 10), Kind: RunTool, Call: c.ID, Index: i,
-		Attempt: attempt, Started: started, Key: s.IdempotencyKey(i)}
+		Attempt: attempt, Started: started}
 	if t := s.Config.tool(c.Tool); t != nil && t.Child {
 		cmd.ID, cmd.Kind = "child/"+c.ID, RunChild
 	}
