@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/ronda-go/ronda/journal"
 	"github.com/ronda-go/ronda/loop"
@@ -475,11 +476,17 @@ func (d *driver) encode() (journal.Batch, error) {
 
 // Chain is the rolling digest of a journal: 32 hex digits of SHA-256 over the digest before and the record.
 func Chain(before string, record []byte) string {
-	h := sha256.New()
-	h.Write([]byte(before))
-	h.Write(record)
-	return hex.EncodeToString(h.Sum(nil))[:32]
+	room := chainRoom.Get().(*[]byte)
+	buf := append(append((*room)[:0], before...), record...)
+	sum := sha256.Sum256(buf)
+	*room = buf
+	chainRoom.Put(room)
+	var text [32]byte
+	hex.Encode(text[:], sum[:16])
+	return string(text[:])
 }
+
+var chainRoom = sync.Pool{New: func() any { return new([]byte) }}
 
 // summary is what lists show of a run.
 func summary(s loop.State) json.RawMessage {

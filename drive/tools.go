@@ -50,7 +50,7 @@ func (d *driver) beginTool(ctx context.Context, c loop.Command) (again bool, err
 	if err := d.step(start); err != nil {
 		return false, err
 	}
-	tc := tool.Call{Run: d.lease.Run, ID: c.Call, Name: call.Tool, Key: c.Key, Attempt: int(c.Attempt), Args: args}
+	tc := tool.Call{Run: d.lease.Run, ID: c.Call, Name: call.Tool, Key: d.state.IdempotencyKey(c.Index), Attempt: int(c.Attempt), Args: args}
 	d.under(ctx, c, func(ctx context.Context, w *work) { d.runTool(ctx, w, b, tc) })
 	return true, nil
 }
@@ -223,6 +223,7 @@ func (d *driver) beginCheckEffect(ctx context.Context, c loop.Command) {
 	call, _ := d.state.Call(c.Call)
 	args, _ := d.args(c.Call)
 	b := d.c.tools[call.Tool]
+	key := d.state.IdempotencyKey(c.Index)
 	d.under(ctx, c, func(ctx context.Context, w *work) {
 		body := loop.EffectChecked{Call: c.Call, Happened: loop.HappenedUnknown}
 		var checker tool.Checker
@@ -238,7 +239,7 @@ func (d *driver) beginCheckEffect(ctx context.Context, c loop.Command) {
 			defer cancel(nil)
 			var happened string
 			res, err := safely(func() (res tool.Result, err error) {
-				happened, res, err = checker.Check(ctx, tool.Call{Run: d.lease.Run, ID: c.Call, Name: call.Tool, Key: c.Key, Attempt: int(c.Attempt), Args: args})
+				happened, res, err = checker.Check(ctx, tool.Call{Run: d.lease.Run, ID: c.Call, Name: call.Tool, Key: key, Attempt: int(c.Attempt), Args: args})
 				return res, err
 			})
 			switch {

@@ -69,11 +69,7 @@ func Encode(e Event) ([]byte, error) {
 	if e.Body == nil {
 		return nil, fmt.Errorf("loop: encode event %d: it has no body", e.Seq)
 	}
-	b, err := marshal(e.Body)
-	if err != nil {
-		return nil, fmt.Errorf("loop: encode event %d, %s: %w", e.Seq, e.Kind(), err)
-	}
-	out := make([]byte, 0, len(b)+len(e.Body.Kind())+48)
+	out := make([]byte, 0, sizeHint(e.Body))
 	out = append(out, `{"s":`...)
 	out = appendInt(out, e.Seq)
 	out = append(out, `,"t":`...)
@@ -81,8 +77,28 @@ func Encode(e Event) ([]byte, error) {
 	out = append(out, `,"k":"`...)
 	out = append(out, e.Body.Kind()...)
 	out = append(out, `","b":`...)
-	out = append(out, b...)
-	return append(out, '}'), nil
+	if fast, ok := appendBody(out, e.Body); ok {
+		return append(fast, '}'), nil
+	}
+	b, err := marshal(e.Body)
+	if err != nil {
+		return nil, fmt.Errorf("loop: encode event %d, %s: %w", e.Seq, e.Kind(), err)
+	}
+	return append(append(out, b...), '}'), nil
+}
+
+// sizeHint is about how long the event's line will be.
+func sizeHint(b Body) int {
+	n := 160
+	switch b := b.(type) {
+	case ToolReturned:
+		n += len(b.Text) + len(b.Text)/16
+	case ModelReplied:
+		for i := range b.Blocks {
+			n += 64 + len(b.Blocks[i].Text) + len(b.Blocks[i].Args) + len(b.Blocks[i].Raw)
+		}
+	}
+	return n
 }
 
 // Decode reads what Encode wrote. It keeps b: the caller must not change it afterwards. An unknown kind is an Unknown, not
