@@ -174,13 +174,11 @@ func inStream(data []byte) *model.Error {
 // read reads the body, whatever was asked for: a gateway may answer a stream with JSON and the other way round.
 func (d *decoder) read(res *http.Response, stream bool) error {
 	if stream {
-		var first [512]byte
-		n, err := io.ReadAtLeast(res.Body, first[:], 1)
-		if err != nil && err != io.EOF {
+		first, in, err := wire.Sniff(res.Body)
+		if err != nil {
 			return err
 		}
-		in := io.MultiReader(bytes.NewReader(first[:n]), res.Body)
-		if !bytes.HasPrefix(bytes.TrimLeft(first[:n], "\ufeff \t\r\n"), []byte{'{'}) {
+		if first != '{' {
 			return d.stream(in)
 		}
 		b, err := wire.ReadAll(in, -1)

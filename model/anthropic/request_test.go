@@ -17,7 +17,9 @@ import (
 
 func text(s string) loop.Block { return loop.Block{Kind: loop.BlockText, Text: s} }
 
-func user(s string) *loop.Message { return &loop.Message{Role: loop.User, Blocks: []loop.Block{text(s)}} }
+func user(s string) *loop.Message {
+	return &loop.Message{Role: loop.User, Blocks: []loop.Block{text(s)}}
+}
 
 func ai(blocks ...loop.Block) *loop.Message {
 	return &loop.Message{Role: loop.Assistant, Blocks: blocks}

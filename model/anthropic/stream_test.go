@@ -263,7 +263,7 @@ func TestHeaders(t *testing.T) {
 }
 
 func FuzzStream(f *testing.F) {
-	f.Add([]byte(startEvent + `data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}` + "\n\ndata: {\"type\":\"message_stop\"}\n\n"), 3)
+	f.Add([]byte(startEvent+`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`+"\n\ndata: {\"type\":\"message_stop\"}\n\n"), 3)
 	f.Add([]byte(`data: {"type":"content_block_start","content_block":{"type":"x"}}`+"\n\n"+`data: {"type":"content_block_delta","delta":{"type":"y","z":"é"}}`+"\n\n"), 1)
 	f.Add([]byte(`data: {"type":"content_block_start","content_block":{"type":"tool_use","input":{}}}`+"\r\n\r\n"+`data: {"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{"}}`+"\n\n"+`data: {"type":"message_delta","delta":{"stop_reason":"tool_use"}}`+"\n\n"), 2)
 	f.Fuzz(func(t *testing.T, in []byte, size int) {

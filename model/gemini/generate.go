@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -142,20 +141,18 @@ func inStream(raw []byte) *model.Error {
 // read reads a body in the form that it has: one JSON object, an array of them (streamGenerateContent without alt=sse, which
 // some gateways answer with), or server-sent events.
 func (d *decoder) read(r io.Reader, size int64) error {
-	var first [512]byte
-	n, err := io.ReadAtLeast(r, first[:], 1)
-	if err != nil && err != io.EOF {
+	first, in, err := wire.Sniff(r)
+	if err != nil {
 		return err
 	}
-	in := io.MultiReader(bytes.NewReader(first[:n]), r)
-	switch t := bytes.TrimLeft(first[:n], "\ufeff \t\r\n"); {
-	case len(t) > 0 && t[0] == '[':
+	switch first {
+	case '[':
 		err := array(in, d.frame)
 		if err != nil && d.reason != "" {
 			return overlook(err)
 		}
 		return err
-	case len(t) > 0 && t[0] == '{':
+	case '{':
 		b, err := wire.ReadAll(in, size)
 		if err != nil {
 			return err
