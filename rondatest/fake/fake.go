@@ -79,7 +79,7 @@ func New(wire string, opts Options) *Server {
 		panic(fmt.Sprintf("fake: no wire %q; there are anthropic, openai, openaichat, gemini", wire))
 	}
 	s := &Server{wire: wire, opts: opts, done: make(chan struct{}), led: newLedger(opts)}
-	s.http = httptest.NewServer(http.HandlerFunc(s.handle))
+	s.http = httptest.NewServer(s)
 	s.URL = s.http.URL
 	if wire == OpenAI || wire == OpenAIChat {
 		s.URL += "/v1"
@@ -143,7 +143,8 @@ func (s *Server) Forget() { s.led.forget() }
 
 const maxBody = 64 << 20
 
-func (s *Server) handle(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP is the provider as a handler, for those who have a listener of their own.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody+1))
 	if err != nil {
 		return // the client went away

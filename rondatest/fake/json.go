@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tidwall/gjson"
 
@@ -68,9 +69,10 @@ func with(o json.RawMessage, kv ...any) json.RawMessage {
 	return slices.Concat(o[:len(o)-1], []byte{','}, more[1:])
 }
 
-// parse reads a body. Nesting is bounded, because the readers below recurse.
+// parse reads a body. Nesting is bounded, because the readers below recurse; a character that is cut in half is an error, as it
+// is for JSON (RFC 8259, section 8.1).
 func parse(body []byte) (gjson.Result, bool) {
-	if !wire.Valid(body) {
+	if !wire.Valid(body) || !utf8.Valid(body) {
 		return gjson.Result{}, false
 	}
 	v := gjson.ParseBytes(body)

@@ -1,4 +1,4 @@
-package fake_test
+package sdks
 
 import (
 	"context"
