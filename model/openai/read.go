@@ -43,6 +43,14 @@ type answer struct {
 	failed *model.Error
 }
 
+// skipped are events that say nothing that others do not say. The first two repeat the whole request, tools included.
+var skipped = map[string]bool{
+	"response.created": true, "response.in_progress": true, "response.content_part.added": true, "response.content_part.done": true,
+	"response.output_text.done": true, "response.function_call_arguments.done": true, "response.reasoning_summary_text.done": true,
+	"response.reasoning_summary_part.added": true, "response.reasoning_summary_part.done": true, "response.reasoning_text.done": true,
+	"response.output_text.annotation.added": true,
+}
+
 var sentinel = []byte("[DONE]")
 
 // event reads a whole response or the data of one event.
@@ -50,6 +58,9 @@ func (a *answer) event(name, data []byte) error {
 	if bytes.Equal(bytes.TrimSpace(data), sentinel) {
 		a.done = true
 		return wire.ErrStop
+	}
+	if skipped[string(name)] {
+		return nil
 	}
 	if !wire.Valid(data) {
 		return openaisdk.NoJSON(data)
@@ -87,12 +98,16 @@ func (a *answer) event(name, data []byte) error {
 // to send back: the final response has none of them at some backends (ChatGPT's), and other encryptions of the same thoughts at
 // OpenAI's own. Where an item was not streamed to its end the final response counts, if it has any.
 func (a *answer) response(doing string) (*model.Response, *model.Error) {
-	items := a.final.Get("output").Array()
-	if len(a.items) >= len(items) && (len(items) == 0 || !slices.ContainsFunc(a.items, func(it *item) bool { return !it.done })) {
-		items = items[:0]
+	output := a.final.Get("output")
+	count := 0
+	output.ForEach(func(_, _ gjson.Result) bool { count++; return true })
+	var items []gjson.Result
+	if len(a.items) >= count && (count == 0 || !slices.ContainsFunc(a.items, func(it *item) bool { return !it.done })) {
 		for _, it := range a.items {
 			items = append(items, it.result())
 		}
+	} else {
+		items = output.Array()
 	}
 	usage := openaisdk.ResponsesUsage(a.final.Get("usage"))
 	if e := ended(a.final, usage, doing); e != nil {

@@ -65,8 +65,9 @@ type call struct {
 	said  bool   // its first delta was given on
 }
 
-// body reads a whole response or one event of a stream; the members of both are the same save for message and delta.
-func (a *answer) body(v gjson.Result) {
+// body reads a whole response or one event of a stream; the members of both are the same save for message and delta. It reports
+// whether there were choices, be it none of them.
+func (a *answer) body(v gjson.Result) (choices bool) {
 	v.ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
 		case "id":
@@ -74,6 +75,7 @@ func (a *answer) body(v gjson.Result) {
 		case "model":
 			a.model = keep(a.model, v.Str)
 		case "choices":
+			choices = true
 			v.ForEach(func(_, c gjson.Result) bool {
 				a.choice(c)
 				return true
@@ -91,6 +93,7 @@ func (a *answer) body(v gjson.Result) {
 		}
 		return true
 	})
+	return choices
 }
 
 // keep takes the first value that is there, without keeping the event alive that it came in.

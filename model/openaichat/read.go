@@ -56,11 +56,12 @@ func (a *answer) event(name, data []byte) error {
 		return openaisdk.NoJSON(data)
 	}
 	v := gjson.ParseBytes(data)
-	if string(name) == "error" && !v.Get("error").Exists() || !v.Get("choices").Exists() && openaisdk.IsError(v) {
+	if !a.body(v) && a.failed == nil && (string(name) == "error" || openaisdk.IsError(v)) {
 		a.failed = openaisdk.InBody(v)
+	}
+	if a.failed != nil {
 		return wire.ErrStop
 	}
-	a.body(v)
 	return nil
 }
 

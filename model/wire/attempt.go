@@ -30,6 +30,7 @@ type Attempt struct {
 	cancel      context.CancelCauseFunc
 	t           model.Timeouts
 	left        atomic.Bool
+	ended       bool // the body was read to its end
 
 	mu       sync.Mutex
 	phase    string
@@ -83,6 +84,10 @@ func (a *Attempt) End() {
 // does not end the body after its end marker is not waited for.
 func (a *Attempt) Finish(body io.ReadCloser) {
 	a.enter("", 0)
+	if a.ended {
+		_ = body.Close()
+		return
+	}
 	patience := time.AfterFunc(100*time.Millisecond, func() { a.cancel(nil) })
 	defer patience.Stop()
 	_, _ = io.CopyN(io.Discard, body, 64<<10)
@@ -105,7 +110,11 @@ func (c *clockedReader) Read(p []byte) (int, error) {
 		c.a.deadline.Store(int64(time.Since(c.a.start) + d))
 		defer c.a.deadline.Store(far)
 	}
-	return c.r.Read(p)
+	n, err := c.r.Read(p)
+	if err == io.EOF {
+		c.a.ended = true
+	}
+	return n, err
 }
 
 // enter begins a phase with a limit (0: none).
