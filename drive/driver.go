@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"time"
 
 	"github.com/ronda-go/ronda/journal"
 	"github.com/ronda-go/ronda/loop"
@@ -32,6 +33,7 @@ type driver struct {
 	inputs   []journal.Input // accepted and not yet taken
 	flight   map[string]*work
 	results  chan answer
+	jobs     chan func()             // work for goroutines that are idle
 	done     chan struct{}           // closed when the driver is gone: nobody listens to results any more
 	answers  []answer                // folded into the batch
 	starting []string                // ids of work that begins once the batch is durable
@@ -431,11 +433,37 @@ func (d *driver) under(ctx context.Context, c loop.Command, begin func(ctx conte
 		if clock, ok := d.h.clock.(watched); ok && w.child {
 			leave = clock.Enter() // the child's driver is counted from here
 		}
-		go func() {
+		job := func() {
 			defer leave()
 			begin(ctx, w)
-		}()
+		}
+		select {
+		case d.jobs <- job: // a goroutine that did work before: its stack has grown already
+		default:
+			go d.worker(job)
+		}
 	})
+}
+
+// worker does one piece of work after the other until the driver is gone.
+func (d *driver) worker(job func()) {
+	for {
+		job()
+		select {
+		case job = <-d.jobs:
+		case <-d.done:
+			return
+		}
+	}
+}
+
+// deadline ends a piece of work after a time on the host's clock; 0 is for ever.
+func (d *driver) deadline(w *work, after time.Duration, cause error) (stop func()) {
+	if after <= 0 {
+		return func() {}
+	}
+	timer := d.h.clock.AfterFunc(after, func() { w.cancel(cause) })
+	return func() { timer() }
 }
 
 // abort asks a piece of work to end. If it does not within the grace time the driver answers in its place.

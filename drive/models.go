@@ -155,8 +155,7 @@ func (d *driver) generate(ctx context.Context, w *work, m model.Model, req *mode
 		tape = newTaper(d, w.cmd)
 		sink = tape.delta
 	}
-	ctx, cancel := d.withTimeout(ctx, req.Timeouts.Call, errModelClock)
-	defer cancel(nil)
+	defer d.deadline(w, req.Timeouts.Call, errModelClock)()
 	res, err := m.Generate(ctx, req, sink)
 	if kill := d.h.hook(Point{Name: "effected", Run: d.lease.Run, Call: w.cmd.ID}); kill != nil {
 		return answer{id: w.cmd.ID, err: kill}

@@ -62,8 +62,7 @@ func (d *driver) runTool(ctx context.Context, w *work, b *boundTool, tc tool.Cal
 		d.post(answer{id: w.cmd.ID, err: err})
 		return
 	}
-	ctx, cancel := d.withTimeout(ctx, b.def.Timeout, errToolClock)
-	defer cancel(nil)
+	defer d.deadline(w, b.def.Timeout, errToolClock)()
 	if b.def.Timeout > 0 {
 		stop := d.h.clock.AfterFunc(b.def.Timeout+grace(&d.c.config), func() {
 			d.post(answer{id: w.cmd.ID, body: loop.ToolFailed{Call: tc.ID, Attempt: attempt(tc.Attempt), Class: loop.ClassUnknown, Clock: "tool",

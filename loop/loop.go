@@ -155,7 +155,7 @@ func (s State) modelCommand() Command {
 }
 
 func record(s State, b Body) Command {
-	return Command{ID: id("record", s.Seq+1), Kind: Record, Body: b}
+	return Command{ID: "record", Kind: Record, Body: b}
 }
 
 // --- the way of a round -------------------------------------------------------------------------------------------------
