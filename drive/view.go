@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -235,7 +236,7 @@ func (h *Host) pending(ctx context.Context, f *folded, prefix string, path []str
 		}
 		out = append(out, p)
 	}
-	if f.state.Phase == loop.PhasePaused && f.state.Limit != nil {
+	if _, waiting := f.state.Status(); f.state.Limit != nil && slices.Contains(waiting, loop.WaitExtension) {
 		out = append(out, Pending{Run: f.row.ID, Kind: loop.WaitExtension, Reason: "the limit of " + f.state.Limit.Limit + " was reached", Path: path})
 	}
 	return out, nil

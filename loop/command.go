@@ -89,3 +89,20 @@ func (s State) withAborts(cmds []Command) []Command {
 	}
 	return cmds
 }
+
+// modelCommand is the model call that is owed or under way.
+func (s State) modelCommand() Command {
+	n, attempt := s.Model.Call, s.Model.Attempt
+	if s.Phase == PhasePrompt {
+		if s.Model.Again {
+			attempt++
+		} else {
+			n, attempt = n+1, 1
+		}
+	}
+	return Command{ID: id("model", n, attempt), Kind: CallModel, N: n, Attempt: attempt, Closing: s.Model.Closing}
+}
+
+func record(s State, b Body) Command {
+	return Command{ID: "record", Kind: Record, Body: b}
+}

@@ -141,23 +141,6 @@ func (s State) readyPrompt(now Micros) []Command {
 	return []Command{c}
 }
 
-// modelCommand is the model call that is owed or under way.
-func (s State) modelCommand() Command {
-	n, attempt := s.Model.Call, s.Model.Attempt
-	if s.Phase == PhasePrompt {
-		if s.Model.Again {
-			attempt++
-		} else {
-			n, attempt = n+1, 1
-		}
-	}
-	return Command{ID: id("model", n, attempt), Kind: CallModel, N: n, Attempt: attempt, Closing: s.Model.Closing}
-}
-
-func record(s State, b Body) Command {
-	return Command{ID: "record", Kind: Record, Body: b}
-}
-
 // --- the way of a round -------------------------------------------------------------------------------------------------
 
 func (s State) started(ev Event, b RunStarted) (State, string) {
@@ -386,6 +369,9 @@ func (s State) end(r RunStopped) State {
 }
 
 func (s State) stopped(b RunStopped) (State, string) {
+	if s.Phase == PhasePrompt && s.Model.Closing && b.Stop == StopLimit { // Admit: the closing call cannot be paid
+		s = s.end(RunStopped{Stop: StopLimit})
+	}
 	if s.Phase != PhaseEnding || s.End == nil {
 		return s, "the run does not end yet"
 	}
