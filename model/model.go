@@ -95,13 +95,14 @@ type Cache struct {
 	Bytes []byte // the encoded messages, as they stand in the request's array
 	N     int    // how many of Request.Messages they cover
 	First *loop.Message
+	Last  *loop.Message // of Request.Messages[N-1], where the adapter keeps it
 	State any // whatever else the adapter wants to keep
 }
 
-// Reset empties the cache for a wire, if it is another's or does not begin with the request's first message (the transcript
-// was compacted). It reports whether there was something to lose.
+// Reset empties the cache for a wire, if it is another's or does not hold the beginning of the request's messages, which it sees
+// from the first and the last of them (the transcript was compacted). It reports whether there was something to lose.
 func (c *Cache) Reset(wire string, msgs []*loop.Message) (broken bool) {
-	if c.Wire == wire && c.N <= len(msgs) && (c.N == 0 || c.First == msgs[0]) {
+	if c.Wire == wire && c.N <= len(msgs) && (c.N == 0 || c.First == msgs[0] && (c.Last == nil || c.Last == msgs[c.N-1])) {
 		return false
 	}
 	broken = c.N > 0

@@ -55,8 +55,8 @@ func Window(tokens int64) Option { return func(a *adapter) { a.info.ContextWindo
 // OutputCap overrides the catalogue's cap of a response, in tokens.
 func OutputCap(tokens int64) Option { return func(a *adapter) { a.info.OutputCap = tokens } }
 
-// SDK adds options of the vendor's SDK: other credentials, Bedrock or Vertex AI, headers, middleware. Where it brings
-// credentials, say APIKey("") is not enough: the key of the environment is then not asked for.
+// SDK adds options of the vendor's SDK: other credentials, Bedrock or Vertex AI, headers, middleware. With it no key is asked
+// for, since the options may bring the credentials.
 func SDK(opts ...option.RequestOption) Option {
 	return func(a *adapter) { a.sdk = append(a.sdk, opts...) }
 }

@@ -46,7 +46,7 @@ func messages(req *model.Request, c *model.Cache) (*state, []string) {
 		i = end
 	}
 	if c.N = len(req.Messages); c.N > 0 {
-		c.First = req.Messages[0]
+		c.First, c.Last = req.Messages[0], req.Messages[c.N-1]
 	}
 	return st, e.notes
 }

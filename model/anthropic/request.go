@@ -44,9 +44,6 @@ func (a *adapter) encode(req *model.Request) (*body, error) {
 	if err != nil {
 		return nil, err
 	}
-	if c.Wire == "" && len(c.Bytes) == 0 {
-		c.Wire = wireName
-	}
 	st, notes := messages(req, c)
 	b := &body{betas: o.betas, notes: notes}
 	fresh, err := st.head.tools(req.Tools, o)

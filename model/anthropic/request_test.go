@@ -307,3 +307,19 @@ func TestPrefix(t *testing.T) {
 		t.Errorf("after compaction: %s", c.Bytes)
 	}
 }
+
+// TestCompactedInTheMiddle keeps the first message and the number of messages, which a look at the first alone would not see.
+func TestCompactedInTheMiddle(t *testing.T) {
+	task := user("task")
+	c := &model.Cache{}
+	encode := func(in ...*loop.Message) string {
+		messages(&model.Request{Messages: in}, c)
+		return string(c.Bytes)
+	}
+	encode(task, ai(text("a")), user("b"), ai(text("c")), user("d"))
+	got := encode(task, user("summary"), ai(text("c")), user("d"), ai(text("e")), user("f"))
+	c = &model.Cache{}
+	if want := encode(task, user("summary"), ai(text("c")), user("d"), ai(text("e")), user("f")); got != want {
+		t.Errorf("%s\nwant %s", got, want)
+	}
+}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
+	"github.com/ronda-go/ronda/rondatest/traffic"
 )
 
 func decodeStream(s string) (*model.Response, error) {
@@ -266,6 +267,13 @@ func FuzzStream(f *testing.F) {
 	f.Add([]byte(startEvent+`data: {"type":"content_block_start","index":0,"content_block":{"type":"text","text":"a"}}`+"\n\ndata: {\"type\":\"message_stop\"}\n\n"), 3)
 	f.Add([]byte(`data: {"type":"content_block_start","content_block":{"type":"x"}}`+"\n\n"+`data: {"type":"content_block_delta","delta":{"type":"y","z":"é"}}`+"\n\n"), 1)
 	f.Add([]byte(`data: {"type":"content_block_start","content_block":{"type":"tool_use","input":{}}}`+"\r\n\r\n"+`data: {"type":"content_block_delta","delta":{"type":"input_json_delta","partial_json":"{"}}`+"\n\n"+`data: {"type":"message_delta","delta":{"stop_reason":"tool_use"}}`+"\n\n"), 2)
+	if traffic.Dir() != "" {
+		for i, r := range traffic.Load(f, "anthropic") {
+			if e := &r.Exchanges[0]; e.Response.IsText() && len(e.Response.Bytes()) < 3000 && i%3 == 0 {
+				f.Add(e.Response.Bytes(), i)
+			}
+		}
+	}
 	f.Fuzz(func(t *testing.T, in []byte, size int) {
 		size = 1 + (size&0x7fffffff)%64
 		var whole, cut *model.Response

@@ -379,12 +379,20 @@ func TestTrafficEncoding(t *testing.T) {
 	for _, f := range traffic.Load(t, "anthropic") {
 		for i := range f.Exchanges {
 			e, what := &f.Exchanges[i], fmt.Sprintf("%s#%d", f.Name, i)
-			if e.Continues == nil || e.Continues.Via != "tool_result" || !e.Request.Recorded() {
+			if e.Continues == nil || !e.Request.Recorded() {
 				continue
 			}
 			turn, err := decoded(&f.Exchanges[e.Continues.Exchange])
 			if err != nil {
 				table.Fail(what, "%v", err)
+				continue
+			}
+			if e.Continues.Via == "history" { // no results: another message, or a paused turn that goes on
+				if diff := repeated(turn, &f.Exchanges[e.Continues.Exchange], e.Request.Body); diff != "" {
+					table.Fail(what, "%s", diff)
+				} else {
+					table.Pass(what)
+				}
 				continue
 			}
 			if reason := changed(turn, e.Request.Body); reason != "" {
@@ -399,6 +407,26 @@ func TestTrafficEncoding(t *testing.T) {
 			table.Pass(what)
 		}
 	}
+}
+
+// repeated checks that a turn without open calls goes back as the recorded client sent it.
+func repeated(turn *model.Response, first *traffic.Exchange, body []byte) string {
+	c := &model.Cache{}
+	messages(&model.Request{Messages: []*loop.Message{{Role: loop.Assistant, Blocks: turn.Blocks}}}, c)
+	got := gjson.ParseBytes(c.Bytes)
+	diff := "the recorded request has no turn of the assistant"
+	for _, m := range gjson.GetBytes(body, "messages").Array() {
+		if m.Get("role").Str != "assistant" {
+			continue
+		}
+		if m.Get("content").Type == gjson.String {
+			m = gjson.Parse(fmt.Sprintf(`{"role":"assistant","content":[{"type":"text","text":%s}]}`, m.Get("content").Raw))
+		}
+		if diff = sameTurn(m, got, true); diff == "" {
+			return sealed(first, got)
+		}
+	}
+	return diff
 }
 
 // changed says what the recorded client did to the turn that ronda never does: the turn goes back as it was received.
@@ -630,5 +658,8 @@ func comparable(b gjson.Result) string {
 		}
 	}
 	out, _ := json.Marshal(v)
-	return string(out)
+	return typography.Replace(string(out))
 }
+
+// typography is what the recorder of some requests did to characters.
+var typography = strings.NewReplacer("–", "-", "—", "-", "‘", "'", "’", "'", "“", `\"`, "”", `\"`, "…", "...", "\u00a0", " ")

@@ -49,7 +49,7 @@ func (a *adapter) messages(req *model.Request, c *model.Cache) (*state, []string
 		i = end
 	}
 	if c.N = len(req.Messages); c.N > 0 {
-		c.First = req.Messages[0]
+		c.First, c.Last = req.Messages[0], req.Messages[c.N-1]
 	}
 	return st, e.notes
 }
@@ -147,6 +147,7 @@ func (e *encoder) call(dst []byte, b *loop.Block, own bool, raw []byte) []byte {
 	if own && b.ID == "" {
 		e.st.nameless[b.Call] = true
 	} else {
+		delete(e.st.nameless, b.Call) // the loop's ids begin again with each run of a session
 		dst = append(wire.AppendString(append(dst, `"id":`...), e.st.ids.Call(b, own)), ',')
 	}
 	dst = wire.AppendString(append(dst, `"name":`...), b.Name)

@@ -28,9 +28,6 @@ func (a *adapter) encode(req *model.Request) (*body, error) {
 	if c == nil {
 		c = &model.Cache{}
 	}
-	if c.Wire == "" && len(c.Bytes) == 0 {
-		c.Wire = wireName
-	}
 	o, err := readOptions(req.Options)
 	if err != nil {
 		return nil, err

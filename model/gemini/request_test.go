@@ -175,6 +175,15 @@ func TestMessages(t *testing.T) {
 				`{"role":"user","parts":[{"functionResponse":{"id":"c1_1","name":"f","response":{"output":"one"}}},{"functionResponse":{"id":"c1_2","name":"f","response":{"output":"two"}}}]}`,
 		},
 		{
+			name: "the loop's ids begin again with each run of a session",
+			in: []*loop.Message{
+				ai(made(wireName, "", "c1.1", "f", "{}")), results(result("", "c1.1", "f", "one")),
+				ai(made(wireName, "x", "c1.1", "f", "{}")), results(result("x", "c1.1", "f", "two")),
+			},
+			want: `{"role":"model","parts":[{"functionCall":{"name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"name":"f","response":{"output":"one"}}}]},` +
+				`{"role":"model","parts":[{"functionCall":{"id":"x","name":"f","args":{}}}]},{"role":"user","parts":[{"functionResponse":{"id":"x","name":"f","response":{"output":"two"}}}]}`,
+		},
+		{
 			name: "files",
 			in: []*loop.Message{
 				{Role: loop.User, Blocks: []loop.Block{
@@ -251,5 +260,21 @@ func TestPrefix(t *testing.T) {
 	a.messages(&model.Request{Messages: short}, c)
 	if want := `{"role":"user","parts":[{"text":"summary"}]}`; string(c.Bytes) != want {
 		t.Errorf("after compaction: %s", c.Bytes)
+	}
+}
+
+// TestCompactedInTheMiddle keeps the first message and the number of messages, which a look at the first alone would not see.
+func TestCompactedInTheMiddle(t *testing.T) {
+	task := user("task")
+	c := &model.Cache{}
+	encode := func(in ...*loop.Message) string {
+		(&adapter{}).messages(&model.Request{Messages: in}, c)
+		return string(c.Bytes)
+	}
+	encode(task, ai(text("a")), user("b"), ai(text("c")), user("d"))
+	got := encode(task, user("summary"), ai(text("c")), user("d"), ai(text("e")), user("f"))
+	c = &model.Cache{}
+	if want := encode(task, user("summary"), ai(text("c")), user("d"), ai(text("e")), user("f")); got != want {
+		t.Errorf("%s\nwant %s", got, want)
 	}
 }
