@@ -17,6 +17,8 @@ type encoder struct {
 	notes  []string
 	stored bool
 	strict bool
+
+	declared openaisdk.Declared
 }
 
 // encode appends the items of the messages that the cache does not have yet.
@@ -25,13 +27,15 @@ func (m *responses) encode(c *model.Cache, msgs []*loop.Message, stored bool) *e
 	e, ok := c.State.(*encoder)
 	if !ok || e.stored != stored {
 		*c = model.Cache{Wire: Wire}
-		e = &encoder{stored: stored, strict: m.strictItems}
+		// Here strict is the API's default, so it is said in each case.
+		e = &encoder{stored: stored, strict: m.strictItems,
+			declared: openaisdk.Declared{Open: `{"type":"function","name":`, Close: "}", Strict: true}}
 		c.State = e
 	}
+	e.b, e.notes = c.Bytes, nil
 	if len(msgs) == 0 {
 		return e
 	}
-	e.b, e.notes = c.Bytes, nil
 	for _, msg := range msgs[c.N:] {
 		e.message(msg)
 		e.ends = append(e.ends, len(e.b))

@@ -121,7 +121,7 @@ func (m *responses) Generate(ctx context.Context, req *model.Request, sink func(
 	options := m.client.Options(req.Options)
 	stored, _ := options["store"].(bool)
 	e := m.encode(cache, req.Messages, stored)
-	head, more, err := m.head(req, options, stored)
+	head, more, err := m.head(req, e, options, stored)
 	if err != nil {
 		return nil, &model.Error{Class: loop.ClassFatal, Code: "bad_request", Message: err.Error(), Err: err}
 	}

@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/ronda-go/ronda/model"
-	"github.com/ronda-go/ronda/model/internal/openaisdk"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
@@ -25,12 +24,9 @@ func reserved(name string) bool {
 }
 
 // head writes all of the body that stands before the items, which follow.
-func (m *responses) head(req *model.Request, options map[string]any, stored bool) (b []byte, notes []string, err error) {
-	size := 512 + len(req.System) + len(req.Extra)
-	for i := range req.Tools {
-		size += len(req.Tools[i].Schema) + len(req.Tools[i].Description) + 128
-	}
-	b = append(make([]byte, 0, size), `{"model":`...)
+func (m *responses) head(req *model.Request, e *encoder, options map[string]any, stored bool) (b []byte, notes []string, err error) {
+	declared, notes := e.declared.Tools(req.Tools)
+	b = append(make([]byte, 0, 512+len(req.System)+len(req.Extra)+len(declared)), `{"model":`...)
 	b = wire.AppendString(b, m.info.Name)
 	if req.Stream {
 		b = append(b, `,"stream":true`...)
@@ -44,7 +40,7 @@ func (m *responses) head(req *model.Request, options map[string]any, stored bool
 		b = append(b, `,"previous_response_id":`...)
 		b = wire.AppendString(b, req.Previous)
 	}
-	b, notes = tools(b, req.Tools)
+	b = append(b, declared...)
 	if len(req.Tools) > 0 {
 		b = choice(b, req.Choice)
 	}
@@ -52,7 +48,7 @@ func (m *responses) head(req *model.Request, options map[string]any, stored bool
 		b = append(b, `,"max_output_tokens":`...)
 		b = strconv.AppendInt(b, req.MaxOutput, 10)
 	}
-	if options, b, err = m.special(b, req, options, stored, &notes); err != nil {
+	if options, b, err = m.special(b, req, e, options, stored, &notes); err != nil {
 		return nil, nil, err
 	}
 	if b, err = wire.AppendOptions(b, options, reserved); err != nil {
@@ -63,7 +59,7 @@ func (m *responses) head(req *model.Request, options map[string]any, stored bool
 
 // special writes the members that the adapter and the options set together: store, include, and text (format and verbosity).
 // It returns the options that are left.
-func (m *responses) special(b []byte, req *model.Request, options map[string]any, stored bool, notes *[]string) (map[string]any, []byte, error) {
+func (m *responses) special(b []byte, req *model.Request, e *encoder, options map[string]any, stored bool, notes *[]string) (map[string]any, []byte, error) {
 	rest := options
 	for _, name := range []string{"store", "include", "text", "reasoning_effort"} {
 		if _, ok := rest[name]; ok {
@@ -88,9 +84,9 @@ func (m *responses) special(b []byte, req *model.Request, options map[string]any
 		return nil, nil, fmt.Errorf("option text: want an object, such as {verbosity: low}; have %T", options["text"])
 	}
 	if req.Output != nil {
-		format, why := format(req.Output)
+		schema, strict, why := e.declared.Output(req.Output)
 		*notes = append(*notes, why...)
-		text = with(text, "format", format)
+		text = with(text, "format", map[string]any{"type": "json_schema", "name": "answer", "schema": json.RawMessage(schema), "strict": strict})
 	}
 	if len(text) > 0 {
 		v, err := json.Marshal(text)
@@ -136,41 +132,6 @@ func list(v any) ([]string, error) {
 	return nil, fmt.Errorf("want a list of names, have %T", v)
 }
 
-func tools(b []byte, tools []model.Tool) ([]byte, []string) {
-	if len(tools) == 0 {
-		return b, nil
-	}
-	var notes []string
-	b = append(b, `,"tools":[`...)
-	for i := range tools {
-		t := &tools[i]
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"type":"function","name":`...)
-		b = wire.AppendString(b, t.Name)
-		if t.Description != "" {
-			b = append(b, `,"description":`...)
-			b = wire.AppendString(b, t.Description)
-		}
-		schema, strict := t.Schema, false
-		if t.Strict {
-			lowered, why, ok := openaisdk.Strict(t.Schema)
-			for _, w := range why {
-				notes = append(notes, "tool "+t.Name+": "+w)
-			}
-			if strict = ok; ok {
-				schema = lowered
-			}
-		}
-		b = append(append(b, `,"parameters":`...), schema...)
-		// Here strict is the default of the API, so it is said in each case.
-		b = strconv.AppendBool(append(b, `,"strict":`...), strict)
-		b = append(b, '}')
-	}
-	return append(b, ']'), notes
-}
-
 func choice(b []byte, c model.ToolChoice) []byte {
 	switch c {
 	case model.ChoiceAuto:
@@ -180,15 +141,4 @@ func choice(b []byte, c model.ToolChoice) []byte {
 	}
 	b = append(b, `,"tool_choice":{"type":"function","name":`...)
 	return append(wire.AppendString(b, string(c)), '}')
-}
-
-func format(schema []byte) (any, []string) {
-	lowered, notes, ok := openaisdk.Strict(schema)
-	for i := range notes {
-		notes[i] = "output: " + notes[i]
-	}
-	if !ok {
-		lowered = schema
-	}
-	return map[string]any{"type": "json_schema", "name": "answer", "schema": json.RawMessage(lowered), "strict": ok}, notes
 }

@@ -18,6 +18,7 @@ type answer struct {
 	id, model string
 	finish    string
 	done      bool // the end marker of a stream was seen
+	whole     bool // a message, no deltas
 	usage     *loop.Usage
 	failed    *model.Error
 
@@ -117,7 +118,10 @@ func (a *answer) choice(c gjson.Result) {
 	}
 	c.ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
-		case "message", "delta":
+		case "message":
+			a.whole = true // each call of it is one, whatever its id
+			a.message(v)
+		case "delta":
 			a.message(v)
 		case "finish_reason":
 			if v.Type == gjson.String && v.Str != "" {
@@ -298,7 +302,7 @@ func (a *answer) slot(index int64, id, name string) *call {
 	}
 	another := c != nil && name != "" && c.name != "" &&
 		(id != "" && c.id != "" && id != c.id || id == "" && c.id == "" && wire.Valid([]byte(c.args.b.String())))
-	if c == nil || another {
+	if c == nil || another || a.whole {
 		c = &call{index: index, id: strings.Clone(id)}
 		a.calls = append(a.calls, c)
 	}

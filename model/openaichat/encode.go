@@ -21,6 +21,7 @@ type encoder struct {
 	media []media
 	// thoughts go back (see Quirks).
 	thoughts bool
+	declared openaisdk.Declared
 }
 
 type media struct {
@@ -29,27 +30,27 @@ type media struct {
 }
 
 // encode appends the messages that the cache does not have yet.
-func (m *chat) encode(c *model.Cache, msgs []*loop.Message) []string {
+func (m *chat) encode(c *model.Cache, msgs []*loop.Message) *encoder {
 	c.Reset(Wire, msgs)
 	e, ok := c.State.(*encoder)
 	if !ok {
 		*c = model.Cache{Wire: Wire}
-		e = &encoder{thoughts: !m.quirks.NoThoughts}
+		e = &encoder{thoughts: !m.quirks.NoThoughts, declared: openaisdk.Declared{Open: `{"type":"function","function":{"name":`, Close: "}}"}}
 		if m.quirks.ShortIDs {
 			e.ids.Make = shortID
 		}
 		c.State = e
 	}
-	if len(msgs) == 0 {
-		return nil
-	}
 	e.b, e.notes = c.Bytes, nil
+	if len(msgs) == 0 {
+		return e
+	}
 	for _, msg := range msgs[c.N:] {
 		e.message(msg)
 	}
 	e.flush()
 	c.Bytes, c.N, c.First = e.b, len(msgs), msgs[0]
-	return e.notes
+	return e
 }
 
 // shortID makes nine letters and digits of any id (Mistral: "must be a-z, A-Z, 0-9, with a length of 9").

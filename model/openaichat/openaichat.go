@@ -129,8 +129,8 @@ func (m *chat) Generate(ctx context.Context, req *model.Request, sink func(model
 	if cache == nil {
 		cache = &model.Cache{}
 	}
-	notes := m.encode(cache, req.Messages)
-	head, more, err := m.head(req)
+	e := m.encode(cache, req.Messages)
+	head, more, err := m.head(req, e)
 	if err != nil {
 		return nil, &model.Error{Class: loop.ClassFatal, Code: "bad_request", Message: err.Error(), Err: err}
 	}
@@ -139,7 +139,7 @@ func (m *chat) Generate(ctx context.Context, req *model.Request, sink func(model
 	res, failed := m.client.Post(a.Context(), a, "chat/completions", wire.Splice(head, cache.Bytes, []byte("]}")), req.Stream)
 	if failed != nil {
 		if r, ok := openaisdk.Refused(failed); ok {
-			r.Notes = append(notes, more...)
+			r.Notes = append(e.notes, more...)
 			return r, nil
 		}
 		return nil, failed
@@ -151,6 +151,6 @@ func (m *chat) Generate(ctx context.Context, req *model.Request, sink func(model
 	if failed != nil {
 		return nil, failed
 	}
-	r.Notes = append(notes, more...)
+	r.Notes = append(e.notes, more...)
 	return r, nil
 }

@@ -4,7 +4,6 @@ import (
 	"strconv"
 
 	"github.com/ronda-go/ronda/model"
-	"github.com/ronda-go/ronda/model/internal/openaisdk"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
@@ -19,12 +18,9 @@ func reserved(name string) bool {
 
 // head writes all of the body that stands before the transcript: the members in a fixed order, then the list of messages up to
 // and with the instructions. The transcript follows, so that nothing before it has to be known when a message is encoded.
-func (m *chat) head(req *model.Request) (b []byte, notes []string, err error) {
-	size := 512 + len(req.System) + len(req.Extra)
-	for i := range req.Tools {
-		size += len(req.Tools[i].Schema) + len(req.Tools[i].Description) + 128
-	}
-	b = append(make([]byte, 0, size), `{"model":`...)
+func (m *chat) head(req *model.Request, e *encoder) (b []byte, notes []string, err error) {
+	declared, notes := e.declared.Tools(req.Tools)
+	b = append(make([]byte, 0, 512+len(req.System)+len(req.Extra)+len(declared)), `{"model":`...)
 	b = wire.AppendString(b, m.info.Name)
 	if req.Stream {
 		b = append(b, `,"stream":true`...)
@@ -32,7 +28,7 @@ func (m *chat) head(req *model.Request) (b []byte, notes []string, err error) {
 			b = append(b, `,"stream_options":{"include_usage":true}`...)
 		}
 	}
-	b, notes = tools(b, req.Tools)
+	b = append(b, declared...)
 	if len(req.Tools) > 0 {
 		b = choice(b, req.Choice)
 	}
@@ -41,9 +37,10 @@ func (m *chat) head(req *model.Request) (b []byte, notes []string, err error) {
 		b = strconv.AppendInt(append(b, ':'), req.MaxOutput, 10)
 	}
 	if req.Output != nil {
-		var more []string
-		b, more = output(b, req.Output)
+		schema, strict, more := e.declared.Output(req.Output)
 		notes = append(notes, more...)
+		b = append(append(b, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":`...), schema...)
+		b = append(strconv.AppendBool(append(b, `,"strict":`...), strict), "}}"...)
 	}
 	if b, err = wire.AppendOptions(b, m.client.Options(req.Options), reserved); err != nil {
 		return nil, nil, err
@@ -62,43 +59,6 @@ func (m *chat) head(req *model.Request) (b []byte, notes []string, err error) {
 	return b, notes, nil
 }
 
-func tools(b []byte, tools []model.Tool) ([]byte, []string) {
-	if len(tools) == 0 {
-		return b, nil
-	}
-	var notes []string
-	b = append(b, `,"tools":[`...)
-	for i := range tools {
-		t := &tools[i]
-		if i > 0 {
-			b = append(b, ',')
-		}
-		b = append(b, `{"type":"function","function":{"name":`...)
-		b = wire.AppendString(b, t.Name)
-		if t.Description != "" {
-			b = append(b, `,"description":`...)
-			b = wire.AppendString(b, t.Description)
-		}
-		schema, strict := t.Schema, false
-		if t.Strict {
-			lowered, why, ok := openaisdk.Strict(t.Schema)
-			for _, w := range why {
-				notes = append(notes, "tool "+t.Name+": "+w)
-			}
-			if strict = ok; ok {
-				schema = lowered
-			}
-		}
-		b = append(b, `,"parameters":`...)
-		b = append(b, schema...)
-		if strict {
-			b = append(b, `,"strict":true`...)
-		}
-		b = append(b, "}}"...)
-	}
-	return append(b, ']'), notes
-}
-
 func choice(b []byte, c model.ToolChoice) []byte {
 	switch c {
 	case model.ChoiceAuto:
@@ -108,18 +68,4 @@ func choice(b []byte, c model.ToolChoice) []byte {
 	}
 	b = append(b, `,"tool_choice":{"type":"function","function":{"name":`...)
 	return append(wire.AppendString(b, string(c)), "}}"...)
-}
-
-func output(b []byte, schema []byte) ([]byte, []string) {
-	lowered, notes, ok := openaisdk.Strict(schema)
-	for i := range notes {
-		notes[i] = "output: " + notes[i]
-	}
-	b = append(b, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":`...)
-	if ok {
-		b = append(append(b, lowered...), `,"strict":true`...)
-	} else {
-		b = append(b, schema...)
-	}
-	return append(b, "}}"...), notes
 }

@@ -1,9 +1,7 @@
 package openaisdk
 
 import (
-	"slices"
 	"strings"
-	"sync"
 
 	"github.com/tidwall/gjson"
 
@@ -16,10 +14,6 @@ import (
 // anyway. ok is false, with the reason as the last note, where the subset cannot say the same: the schema is then to be declared
 // without strict. Members keep their order, which is the order in which the model writes them.
 func Strict(schema []byte) (lowered []byte, notes []string, ok bool) {
-	if v, seen := lowerings.Load(string(schema)); seen {
-		l := v.(*lowering)
-		return l.out, slices.Clone(l.notes), l.fail == ""
-	}
 	l := &lowering{}
 	root := gjson.ParseBytes(schema)
 	switch {
@@ -33,12 +27,8 @@ func Strict(schema []byte) (lowered []byte, notes []string, ok bool) {
 	if l.fail != "" {
 		l.out, l.notes = nil, append(l.notes, l.fail)
 	}
-	lowerings.Store(string(schema), l)
-	return l.out, slices.Clone(l.notes), l.fail == ""
+	return l.out, l.notes, l.fail == ""
 }
-
-// lowerings keeps what was lowered before, by schema: an agent declares the same few tools at every call.
-var lowerings sync.Map
 
 type lowering struct {
 	out   []byte
