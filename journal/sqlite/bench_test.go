@@ -8,9 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/ronda-go/ronda/journal"
 	"github.com/ronda-go/ronda/journal/memory"
@@ -124,14 +122,6 @@ func drive(t testing.TB, s journal.Store, id string, batches [][]journal.Record)
 	}
 }
 
-func cpu() time.Duration {
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
 // benchmarkRuns has atOnce runs going at any time; an iteration is one whole run.
 func benchmarkRuns(b *testing.B, s journal.Store, l load, atOnce int) {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -184,6 +174,46 @@ func BenchmarkRuns(b *testing.B) {
 					benchmarkRuns(b, open(b, filepath.Join(b.TempDir(), "ronda.db"), sqlite.Options{Durability: durability}), l, atOnce)
 				})
 			}
+		}
+	}
+}
+
+// BenchmarkOpen measures what a process pays before it can do anything, on a file that exists and on a new one.
+func BenchmarkOpen(b *testing.B) {
+	once := func(b *testing.B, path string) {
+		s, err := sqlite.Open(path, sqlite.Options{})
+		if err == nil {
+			_, err = s.List(b.Context(), journal.Query{})
+		}
+		if err == nil {
+			err = s.Close()
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("existing", func(b *testing.B) {
+		path := filepath.Join(b.TempDir(), "ronda.db")
+		for b.Loop() {
+			once(b, path)
+		}
+	})
+	b.Run("new", func(b *testing.B) {
+		dir := b.TempDir()
+		for i := 0; b.Loop(); i++ {
+			once(b, filepath.Join(dir, fmt.Sprint(i), "ronda.db"))
+		}
+	})
+}
+
+// BenchmarkResume measures reading a journal of 10 rounds from its begin.
+func BenchmarkResume(b *testing.B) {
+	s := open(b, filepath.Join(b.TempDir(), "ronda.db"), sqlite.Options{})
+	drive(b, s, "run_1", load{rounds: 10, payload: 1024}.batches(rand.New(rand.NewPCG(1, 2)), "run_1"))
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := s.Read(b.Context(), "run_1", 0, func(journal.Record) error { return nil }); err != nil {
+			b.Fatal(err)
 		}
 	}
 }

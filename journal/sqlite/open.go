@@ -64,13 +64,19 @@ func cannotWrite(err error) bool {
 }
 
 func (s *Store) openWriter(sync string) error {
-	c, err := connect(dsn(s.path, url.Values{"_pragma": {
-		"busy_timeout(5000)", "journal_mode(WAL)", "synchronous(" + sync + ")",
-		// Rows of runs change again and again: a log of 16 MiB writes each of their pages to the file less often.
-		"wal_autocheckpoint(4000)", "journal_size_limit(33554432)", "temp_store(MEMORY)", "cache_size(-16000)",
-	}}))
+	c, err := connect(dsn(s.path, url.Values{"_pragma": {"busy_timeout(5000)"}}))
 	if err != nil {
 		return err
+	}
+	for _, pragma := range []string{ // the first counts in a new file only, and before the second
+		"page_size = 8192", "journal_mode = WAL", "synchronous = " + sync,
+		// Rows of runs change again and again: a log of 32 MiB writes each of their pages to the file less often.
+		"wal_autocheckpoint = 4000", "journal_size_limit = 67108864", "temp_store = MEMORY", "cache_size = -16000",
+	} {
+		if _, err := c.exec("PRAGMA " + pragma); err != nil {
+			_ = c.close()
+			return err
+		}
 	}
 	s.w = &writer{conn: c, store: s, queue: make(chan *request, maxGroup), ended: make(chan struct{}), heads: map[string]*head{}}
 	if err := s.migrate(); err != nil {

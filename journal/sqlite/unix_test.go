@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // asNobody runs the test binary at exe as a user who owns nothing, and returns what it says.
@@ -22,4 +23,13 @@ func asNobody(t *testing.T, exe, act, path string) string {
 		t.Skipf("needs leave to run a process as another user: %v %s", err, out)
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// cpu is the processor time of this process so far.
+func cpu() time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
