@@ -111,17 +111,21 @@ func (c *chatWriter) calls(s *Server, calls []servedCall) {
 	}
 }
 
-// mix joins queues, keeping the order within each.
+// mix joins queues, keeping the order within each. Mixed or not, the queues begin in their order: a call is never opened before
+// the one with a smaller index.
 func mix[T any](r *rand.Rand, queues [][]T, interleave bool) []T {
 	var out []T
+	begun := 0 // how many of the queues that are left have begun
 	for len(queues) > 0 {
 		i := 0
 		if interleave {
-			i = r.IntN(len(queues))
+			i = r.IntN(min(begun+1, len(queues)))
 		}
+		begun = max(begun, i+1)
 		out = append(out, queues[i][0])
 		if queues[i] = queues[i][1:]; len(queues[i]) == 0 {
-			queues = append(queues[:i], queues[i+1:]...)
+			queues = append(queues[:i:i], queues[i+1:]...)
+			begun--
 		}
 	}
 	return out
