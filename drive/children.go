@@ -58,9 +58,10 @@ func (d *driver) driveChild(ctx context.Context, c loop.Command) error {
 // runChild drives the child until it stops; while it only waits it says so, so that this run can be let go.
 func (d *driver) runChild(ctx context.Context, w *work, child *Child, run string, args []byte, parent *loop.ParentStart) answer {
 	a := answer{id: w.cmd.ID}
-	cd, err := d.h.openChild(ctx, child, run, args, parent)
+	cd, err := d.h.openChild(context.WithoutCancel(ctx), child, run, args, parent) // a child that is to end must be open to hear of it
 	if err != nil {
-		if errors.Is(err, ErrKilled) || errors.Is(err, journal.ErrLease) || errors.Is(err, journal.ErrHeld) {
+		var stored *journal.Error
+		if errors.Is(err, ErrKilled) || errors.As(err, &stored) {
 			a.err = err
 			return a
 		}

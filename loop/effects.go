@@ -106,10 +106,6 @@ func (s State) toolFailed(ev Event, b ToolFailed) (State, string) {
 	if class == ClassUnknown && effect == Read {
 		class = ClassTransient // nothing can have happened: the same as an error after its retries
 	}
-	retries := t.Retries
-	if b.Cause == CauseCrash || class == ClassUnknown {
-		retries = max(retries, maxLost) // a repetition that the effect allows, not one that the tool asked for
-	}
 	switch {
 	case s.windingDown():
 		c.Unsure = class == ClassUnknown
@@ -123,11 +119,15 @@ func (s State) toolFailed(ev Event, b ToolFailed) (State, string) {
 		s.End = &RunStopped{Stop: StopFailed, Class: ClassFatal, Message: c.Tool + ": " + b.Message}
 		return s.closeTurn(), ""
 	case class == ClassTransient || class == ClassUnknown && effect == Idempotent:
-		if c.Failed < retries {
-			c.Failed++
+		count, limit := &c.Failed, t.Retries
+		if b.Cause == CauseCrash || class == ClassUnknown {
+			count, limit = &c.Lost, maxLost // a repetition that the effect allows, not one that the tool asked for
+		}
+		if *count < limit {
+			*count++
 			c.Status = CallReady
 			if b.Cause != CauseCrash {
-				c.After = ev.Time + backoff(s.Key+c.ID, c.Failed, b.RetryAfter)
+				c.After = ev.Time + backoff(s.Key+c.ID, *count, b.RetryAfter)
 			}
 			return s.setCall(i, c), ""
 		}
@@ -163,15 +163,14 @@ func (s State) effectChecked(ev Event, b EffectChecked) (State, string) {
 		return s, "stale: no outcome of this call is to be checked"
 	}
 	c := s.Turn.Calls[i]
-	t := s.Config.tool(c.Tool)
 	switch b.Happened {
 	case HappenedYes:
 		s = s.adopt(b.Facts, ev.Seq)
 		return s.succeeded(i, b.Text, "").closeTurn(), ""
 	case HappenedNo:
-		if c.Failed < max(t.Retries, maxLost) {
-			c.Failed++
-			c.Status, c.After = CallReady, ev.Time+backoff(s.Key+c.ID, c.Failed, 0)
+		if c.Lost < maxLost {
+			c.Lost++
+			c.Status, c.After = CallReady, ev.Time+backoff(s.Key+c.ID, c.Lost, 0)
 			return s.setCall(i, c), ""
 		}
 		return s.settleCall(i, c, true, textNotHappened, "").closeTurn(), ""

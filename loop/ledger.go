@@ -350,7 +350,6 @@ func (s State) limitReached(b LimitReached) (State, string) {
 		}
 		return s, ""
 	}
-	s.Model.Nudge = nil
 	return s.limitMode(), ""
 }
 
@@ -364,7 +363,8 @@ func (s State) limitMode() State {
 		return s
 	}
 	s.Phase = PhasePrompt
-	s.Model.Closing, s.Model.Again, s.Model.After = true, false, 0
+	s.Model.Closing, s.Model.Again, s.Model.After, s.Model.Nudge = true, false, 0, nil
+	s.Model.Fresh = addSat(s.Model.Fresh, int64(len(textLimit))+overhead)
 	return s
 }
 
@@ -378,9 +378,13 @@ func (s State) limitsExtended(b LimitsExtended) (State, string) {
 	}
 	s.Limit = nil
 	if s.Phase == PhasePaused {
-		s.Phase = PhasePrompt
-		if s.Turn.open() > 0 {
+		switch {
+		case s.Turn.open() > 0:
 			s.Phase = PhaseTurn
+		case s.Model.Nudge != nil: // what the hand-back would have said is still owed
+			s.Phase = PhaseNudge
+		default:
+			s.Phase = PhasePrompt
 		}
 	}
 	return s, ""

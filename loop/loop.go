@@ -180,8 +180,8 @@ func (s State) modelStarted(ev Event, b ModelCallStarted) (State, string) {
 	}
 	s.Model.Call, s.Model.Attempt = want.N, want.Attempt
 	s.Model.After, s.Model.Again, s.Model.Ended = 0, false, ""
-	s.Queued = 0
 	if b.Attempt <= 1 {
+		s.Queued = 0
 		s.Model.Failed, s.Model.Lost, s.Compacts = 0, 0, 0
 		if b.Hint != "" {
 			s.Model.Fresh = addSat(s.Model.Fresh, int64(len(b.Hint))+overhead)

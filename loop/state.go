@@ -110,6 +110,7 @@ type Call struct {
 	Edited  bool       `json:"edited,omitempty"`
 	Attempt int64      `json:"attempt,omitempty"` // started so far
 	Failed  int64      `json:"failed,omitempty"`  // attempts that count against the retries
+	Lost    int64      `json:"lost,omitempty"`    // attempts whose outcome was unknown, or that did not happen after all
 	After   Micros     `json:"after,omitempty"`   // not before
 	Child   string     `json:"child,omitempty"`   // run of the child
 	Why     string     `json:"why,omitempty"`     // settled: why it did not run
@@ -197,10 +198,9 @@ func (s State) turnWaits() []string {
 	for _, c := range s.Turn.Calls {
 		switch c.Status {
 		case CallAsking:
-			if !c.Asked {
-				return nil
+			if c.Asked { // else it is owed (owesRefusal), or a limit that may be extended stands before it
+				add(WaitApproval)
 			}
-			add(WaitApproval)
 		case CallResolve:
 			add(WaitResolution)
 		case CallChild:

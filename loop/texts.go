@@ -12,6 +12,7 @@ const (
 		"Make a real tool call, or answer without inventing results."
 	textPlain   = "An answer in plain text does not end this task. Call the finish tool with your answer, or call another tool."
 	textExpired = "Not executed: the approval expired before a person answered."
+	textLimit   = "(The limit for this answer was reached before you could be asked to go on.)" // where a prompt would end with the model's own words
 
 	textSuperseded = "Not executed: the user sent a new message instead of answering."
 	textCancelled  = "Not executed: the run was cancelled."

@@ -13,7 +13,6 @@ type Transcript struct {
 	closing bool         // the model call under way is the closing call
 	turn    []turnResult // calls of the turn that is being settled
 	seq     int64        // event of that turn
-	asking  bool         // a model call is under way
 	queued  []*Message   // taken while a turn was open or a model call under way: its answer did not see them
 }
 
@@ -60,8 +59,12 @@ func (t *Transcript) Apply(ev Event, after State) {
 	if len(t.turn) > 0 && (after.Phase != PhaseTurn && after.Phase != PhasePaused || after.Turn.open() == 0) {
 		t.flush(ev.Seq)
 	}
-	if len(t.turn) == 0 && !t.asking {
+	asking := after.Phase == PhaseModel || after.Phase == PhasePrompt && after.Model.Again // each attempt sends the same prompt
+	if len(t.turn) == 0 && !asking {
 		t.msgs, t.queued = append(t.msgs, t.queued...), nil
+	}
+	if _, limit := ev.Body.(LimitReached); limit && after.Phase == PhasePrompt && len(t.msgs) > 0 && t.msgs[len(t.msgs)-1].Role == Assistant {
+		t.say(textLimit, ev.Seq)
 	}
 }
 
@@ -72,15 +75,12 @@ func (t *Transcript) apply(ev Event) {
 			t.add(&Message{Role: User, Blocks: b.Input, Seq: ev.Seq})
 		}
 	case ModelCallStarted:
-		t.closing, t.asking = b.Closing, true
+		t.closing = b.Closing
 		if b.Attempt <= 1 && b.Hint != "" {
 			t.say(b.Hint, ev.Seq)
 		}
 	case ModelReplied:
-		t.asking = t.asking && b.Purpose != ""
 		t.replied(ev, b)
-	case ModelFailed:
-		t.asking = t.asking && b.Purpose != ""
 	case CallRefused:
 		t.settle(b.Call, Block{Text: b.Message, Error: true})
 	case ApprovalDecided:

@@ -129,8 +129,11 @@ func (w *world) wrongAnswers(ctx context.Context, run *drive.Run, p drive.Pendin
 }
 
 func (w *world) extend(ctx context.Context, run *drive.Run, p drive.Pending) bool {
+	w.mu.Lock()
+	st := w.witnessOf(p.Run).state
+	w.mu.Unlock()
 	add := drive.Limits{}
-	switch st := run.State; st.Limit.Limit {
+	switch st.Limit.Limit {
 	case loop.LimitRounds:
 		add.Rounds = 2
 	case loop.LimitModelCalls:
@@ -146,13 +149,10 @@ func (w *world) extend(ctx context.Context, run *drive.Run, p drive.Pending) boo
 	case loop.LimitDeadline:
 		add.Deadline = time.Hour
 	}
-	if p.Run != run.ID || run.State.Limit.Whose != "" || !w.once(fmt.Sprintf("extended %s %d", run.ID, w.seq(run.ID)/40)) {
+	if st.Limit.Whose != "" || !w.once(fmt.Sprintf("extended %s %d", w.path(p.Run), st.Model.Call)) {
 		return w.must(run.ID, "cancel", w.host.Cancel(ctx, run.ID, "ana", "no more"))
 	}
-	w.mu.Lock()
-	w.watch[run.ID].extended = true
-	w.mu.Unlock()
-	return w.must(run.ID, "extend", w.host.Extend(ctx, run.ID, add, "ana"))
+	return w.must(run.ID, "extend", w.host.Extend(ctx, p.Run, add, "ana"))
 }
 
 // afterwards: a run that has stopped takes nothing more.

@@ -99,7 +99,7 @@ func (t *witness) paused(m *loop.Message) bool {
 			return true
 		}
 	}
-	return t.state.Model.Closing
+	return false
 }
 
 func (t *witness) checkAnswered(i int, calls []loop.Block, msgs []*loop.Message) {
@@ -162,7 +162,7 @@ func (t *witness) checkPrefix(msgs []*loop.Message) {
 func (t *witness) checkTaken(msgs []*loop.Message) {
 	var later []int64
 	for _, seq := range t.taken {
-		if seq > t.started {
+		if seq > t.started { // of the call's first attempt: each attempt sends the same prompt
 			later = append(later, seq)
 			continue
 		}

@@ -69,7 +69,7 @@ func compared(t *testing.T, seed uint64, p *plant) (problems []string, kinds map
 				all(base), all(o)))
 		}
 		if diff := cmp.Diff(base.Effects, o.Effects); diff != "" {
-			problems = append(problems, fmt.Sprintf("crash anywhere: crash at %v: the effects differ:\n%s", crash, diff))
+			problems = append(problems, fmt.Sprintf("crash anywhere: crash at %v: the effects differ:\n%s\nwithout:\n%s\nwith:\n%s", crash, diff, all(base), all(o)))
 		}
 	}
 	return problems, kinds

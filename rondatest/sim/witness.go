@@ -24,7 +24,6 @@ type witness struct {
 	cost     loop.Pico
 	over     loop.Usage // what providers billed beyond their reserve: Input holds all of it
 	overCost loop.Pico
-	extended bool
 
 	failures map[string]int64 // by call: attempts that failed on record, crashes apart
 	modelBad map[int64]int64  // by model call: the same
@@ -41,7 +40,6 @@ type witness struct {
 	prompt   []string          // prints of the last prompt's messages
 	held     loop.Reserve      // of the attempt under way
 	closing  bool              // a closing call was made
-	orphaned bool
 }
 
 type reply struct {
@@ -158,10 +156,6 @@ func (t *witness) check(ev loop.Event) {
 		if b.Cause == "" {
 			t.failures[b.Call]++
 		}
-	case loop.EffectChecked:
-		if b.Happened == loop.HappenedNo {
-			t.failures[b.Call]++
-		}
 	case loop.ChildStarted:
 		t.own.ToolCalls++
 		t.own.ToolAttempts++
@@ -217,9 +211,9 @@ func (a *agentDraw) find(name string) *agentDraw {
 func (t *witness) modelStarted(ev loop.Event, b loop.ModelCallStarted) {
 	if b.Attempt <= 1 {
 		t.own.ModelCalls++
+		t.started = ev.Seq
 	}
 	t.own.ModelAttempts++
-	t.started = ev.Seq
 	t.closing = t.closing || b.Closing
 }
 
