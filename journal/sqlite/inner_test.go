@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"context"
 	"database/sql/driver"
 	"encoding/binary"
 	"errors"
@@ -185,6 +186,42 @@ func TestOneFailureSpoilsNoOther(t *testing.T) {
 	err = s.reading(t.Context(), func(c *conn) (err error) { n, _, err = c.number(`SELECT count(*) FROM keys`); return err })
 	if err != nil || n != 9 {
 		t.Errorf("%d keys, %v; want 9", n, err)
+	}
+}
+
+// TestLeave: a caller whose ctx ends while another process has the file leaves at once, and its change is never made.
+func TestLeave(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "ronda.db")
+	s, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	other, err := connect(dsn(path, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.close()
+	if _, err := other.exec("BEGIN IMMEDIATE"); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { left <- s.PutDoc(ctx, "a", "left", nil) }()
+	go func() { left <- s.PutDoc(t.Context(), "a", "stays", nil) }()
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Errorf("left with %v", err)
+	}
+	if _, err := other.exec("COMMIT"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-left; err != nil {
+		t.Errorf("stayed: %v", err)
+	}
+	docs, err := s.Docs(t.Context(), "a")
+	if d := cmp.Diff(map[string][]byte{"stays": {}}, docs); err != nil || d != "" {
+		t.Errorf("%v\n%s", err, d)
 	}
 }
 

@@ -26,16 +26,16 @@ func (s *Store) Notify(run string) (<-chan struct{}, func()) {
 	defer p.mu.Unlock()
 	if !p.running && !p.ended {
 		p.running, p.stop = true, make(chan struct{})
-		p.wg.Go(func() { s.watch(p.stop) })
+		look, done := s.looker() // before the caller goes on: what happens from here on is seen
+		p.wg.Go(func() { s.watch(p.stop, look, done) })
 	}
 	return ch, stop
 }
 
 // watch ends when nobody watches any more.
-func (s *Store) watch(stop chan struct{}) {
+func (s *Store) watch(stop chan struct{}, look, done func()) {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	look, done := s.looker()
 	defer done()
 	for {
 		select {

@@ -36,7 +36,7 @@ func stored(t *testing.T, n int, make1 func(s *sqlite.Store, r *rand.Rand, id st
 func TestBytes(t *testing.T) {
 	run := func(rounds int, noise bool) float64 {
 		l := load{rounds: rounds, payload: 1024, noise: noise}
-		return stored(t, 100, func(s *sqlite.Store, r *rand.Rand, id string) { drive(t, s, id, l.batches(r, id)) })
+		return stored(t, 40, func(s *sqlite.Store, r *rand.Rand, id string) { drive(t, s, id, l.batches(r, id)) })
 	}
 	for _, noise := range []bool{false, true} {
 		ten, twenty := run(10, noise), run(20, noise)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -28,7 +29,6 @@ type writer struct {
 // request is one change. do checks everything before it changes anything; an error that is no dbError means that it changed
 // nothing.
 type request struct {
-	ctx    context.Context
 	do     func(w *writer) error // nil: only look whether another process wrote
 	answer chan error
 	state  atomic.Int32
@@ -38,7 +38,7 @@ type request struct {
 // States of a request: whoever moves it from waiting decides.
 const (
 	waiting int32 = iota
-	taken         // by the writer: the answer comes
+	taken         // by the writer, in a transaction: the answer comes
 	left          // by the caller, whose ctx ended: it will not be done
 )
 
@@ -57,7 +57,7 @@ func (s *Store) change(ctx context.Context, do func(w *writer) error) error {
 	if s.w == nil {
 		return journal.ErrReadOnly
 	}
-	r := &request{ctx: ctx, do: do, answer: make(chan error, 1)}
+	r := &request{do: do, answer: make(chan error, 1)}
 	s.closing.RLock()
 	if s.closed {
 		s.closing.RUnlock()
@@ -110,28 +110,37 @@ func (w *writer) run() {
 func (w *writer) serve(group []*request) {
 	changes := group[:0]
 	for _, r := range group {
-		switch {
-		case r.do == nil:
+		if r.do == nil {
 			r.answer <- w.look()
-		case r.state.CompareAndSwap(waiting, taken):
+		} else {
 			changes = append(changes, r)
 		}
 	}
 	if len(changes) == 0 {
 		return
 	}
-	err := w.transact(changes)
+	err := w.begin()
+	// Until here, while other processes may have had the file, a caller could leave.
+	changes = slices.DeleteFunc(changes, func(r *request) bool { return !r.state.CompareAndSwap(waiting, taken) })
+	if err == nil {
+		err = w.perform(changes)
+	}
 	if err != nil && len(changes) > 1 && !isBusy(err) {
 		// Something about the file, not about one of them: a disk that is nearly full takes some of them still.
 		for i := range changes {
-			w.answer(changes[i:i+1], w.transact(changes[i:i+1]))
+			err := w.begin()
+			if err == nil {
+				err = w.perform(changes[i : i+1])
+			}
+			answer(changes[i:i+1], err)
 		}
 		return
 	}
-	w.answer(changes, err)
+	answer(changes, err)
 }
 
-func (w *writer) answer(rs []*request, err error) {
+// answer tells each request how it went: by its own error, or by that of the transaction.
+func answer(rs []*request, err error) {
 	for _, r := range rs {
 		if err != nil {
 			r.err = err
@@ -140,12 +149,9 @@ func (w *writer) answer(rs []*request, err error) {
 	}
 }
 
-// transact performs requests in one transaction and leaves each one's own error in it. Its error is that of the transaction:
-// then nothing of any of them is there.
-func (w *writer) transact(rs []*request) error {
-	if err := w.begin(); err != nil {
-		return err
-	}
+// perform performs requests in the transaction that was begun, and leaves each one's own error in it. Its error is that of the
+// transaction: then nothing of any of them is there.
+func (w *writer) perform(rs []*request) error {
 	for _, r := range rs {
 		r.err = r.do(w)
 		var db *dbError
