@@ -21,10 +21,7 @@ func Failure(status int, h http.Header, body []byte) *model.Error {
 		r.read(gjson.ParseBytes(body))
 	}
 	if r.message == "" {
-		r.message = strings.TrimSpace(string(body[:min(len(body), 500)]))
-	}
-	if r.message == "" {
-		r.message = http.StatusText(status)
+		r.message = strings.Trim(http.StatusText(status)+": "+strings.TrimSpace(string(body[:min(len(body), 500)])), ": ")
 	}
 	e := r.failure()
 	if e.Class == loop.ClassTransient {
