@@ -82,7 +82,8 @@ func (d *driver) runChild(ctx context.Context, w *work, child *Child, run string
 			var ab abortError
 			if errors.As(context.Cause(ctx), &ab) {
 				_ = d.h.Cancel(context.Background(), run, "parent", ab.cause)
-				cd.rest.poke()
+				cd.rest.hears()
+				cd.post(answer{id: "note", again: true})
 				return
 			}
 			letGo(errLetGo)

@@ -348,14 +348,11 @@ func (d *driver) rewind(ctx context.Context) error {
 
 // wait blocks until an answer, an input, the wake time or the end of ctx.
 func (d *driver) wait(ctx context.Context, signal <-chan struct{}, wake loop.Micros) error {
-	if d.rest.poked() {
-		d.goesOn()
-		return d.readInputs(ctx)
-	}
+	turn := d.rest.begins()
 	var timer chan struct{}
 	if wake > 0 {
 		timer = make(chan struct{}, 1)
-		stop := d.h.clock.AfterFunc(toDuration(wake-d.now()), func() { d.rest.wake(); timer <- struct{}{} })
+		stop := d.h.clock.AfterFunc(toDuration(wake-d.now()), func() { d.rest.wakeIn(turn); timer <- struct{}{} })
 		defer stop()
 	}
 	d.rests()

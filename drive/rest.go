@@ -14,9 +14,9 @@ type rest struct {
 
 	mu     sync.Mutex
 	awake  func() // while the driver waits
+	turn   int    // counts the waits
 	posted int    // answers given and not yet received
-	fresh  bool   // inputs are to be read
-	heard  bool   // a child: the wish to end has reached its inbox
+	heard  bool   // a child: the wish to end has reached it
 }
 
 // rests tells a watched clock that the driver waits for what is in flight.
@@ -34,7 +34,7 @@ func (d *driver) rests() {
 	r := &d.rest
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.posted > 0 || r.fresh || r.awake != nil || r.above != nil && r.above.Err() != nil && !r.heard {
+	if r.posted > 0 || r.awake != nil || r.above != nil && r.above.Err() != nil && !r.heard {
 		return
 	}
 	r.awake = w.Waiting(n)
@@ -64,20 +64,22 @@ func (r *rest) received() {
 	r.mu.Unlock()
 }
 
-// poke makes the driver read its inputs instead of waiting.
-func (r *rest) poke() {
-	r.mu.Lock()
-	r.fresh, r.heard = true, true
-	r.mu.Unlock()
-	r.wake()
-}
-
-func (r *rest) poked() bool {
+// begins counts a wait; what is armed for one wait must not wake another.
+func (r *rest) begins() (turn int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	was := r.fresh
-	r.fresh = false
-	return was
+	r.turn++
+	return r.turn
+}
+
+// wakeIn is wake for one wait only.
+func (r *rest) wakeIn(turn int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.turn == turn && r.awake != nil {
+		r.awake()
+		r.awake = nil
+	}
 }
 
 // hears says that the wish to end has arrived.
