@@ -244,7 +244,7 @@ func (s State) keepsClosing() bool {
 }
 
 // closingText bounds the tokens of the instruction that only the closing call has.
-const closingText = 1024
+const closingText = 512
 
 // closing is the worst case of the closing call after a call with the given input. Where that size is a bound, the response, its
 // overhead and the closing instruction are counted too; an exact one is taken as it is.

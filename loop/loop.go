@@ -100,6 +100,9 @@ func Next(s State, ev Event) (State, error) {
 	if why != "" {
 		return fail(ErrIllegal, why)
 	}
+	if !n.asking() {
+		n.Model.Fresh, n.Model.Late = addSat(n.Model.Fresh, n.Model.Late), 0
+	}
 	n.Seq, n.Time = ev.Seq, ev.Time
 	return n, nil
 }
@@ -169,6 +172,9 @@ func (s State) modelStarted(ev Event, b ModelCallStarted) (State, string) {
 	want := s.modelCommand()
 	if b.Call != want.N || max(b.Attempt, 1) != want.Attempt || b.Closing != want.Closing {
 		return s, fmt.Sprintf("owed is call %d attempt %d closing %t", want.N, want.Attempt, want.Closing)
+	}
+	if ev.Time < s.Model.After {
+		return s, "it is not time yet for another attempt"
 	}
 	s, why := s.hold(ev.Time, b)
 	if why != "" {

@@ -18,7 +18,7 @@ func (s State) cancelRequested(b CancelRequested) (State, string) {
 // messageTaken queues a message of the user for the next prompt. A run that was about to end with an answer goes on.
 func (s State) messageTaken(b MessageTaken) (State, string) {
 	s.Queued++
-	s.Model.Fresh = addSat(s.Model.Fresh, bound(b.Blocks))
+	s.Model.Late = addSat(s.Model.Late, bound(b.Blocks))
 	s.Progress = Progress{}
 	if s.Phase == PhaseEnding && s.yields(s.End.Stop) {
 		s.End, s.Phase = nil, PhasePrompt
@@ -28,6 +28,9 @@ func (s State) messageTaken(b MessageTaken) (State, string) {
 	}
 	return s, ""
 }
+
+// asking says whether a model call is under way: each of its attempts sends the same prompt, so messages wait for its end.
+func (s State) asking() bool { return s.Phase == PhaseModel || s.Phase == PhasePrompt && s.Model.Again }
 
 // yields says whether a stop gives way to a message of the user: the model ended by itself, and the message may say more.
 func (s State) yields(stop Reason) bool {

@@ -65,6 +65,7 @@ type ModelCall struct {
 	Model   string  `json:"model,omitempty"`  // the fallback in force
 	Prefix  int64   `json:"prefix,omitempty"` // tokens by the last report
 	Fresh   int64   `json:"fresh,omitempty"`  // bound of the tokens added since
+	Late    int64   `json:"late,omitempty"`   // the same of messages that arrived during the call: the call after it has them
 	Nudge   *Nudged `json:"nudge,omitempty"`  // owed in PhaseNudge
 	Ended   string  `json:"ended,omitempty"`  // cause of the last failure: limit, cancelled
 }

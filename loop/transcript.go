@@ -59,8 +59,7 @@ func (t *Transcript) Apply(ev Event, after State) {
 	if len(t.turn) > 0 && (after.Phase != PhaseTurn && after.Phase != PhasePaused || after.Turn.open() == 0) {
 		t.flush(ev.Seq)
 	}
-	asking := after.Phase == PhaseModel || after.Phase == PhasePrompt && after.Model.Again // each attempt sends the same prompt
-	if len(t.turn) == 0 && !asking {
+	if len(t.turn) == 0 && !after.asking() {
 		t.msgs, t.queued = append(t.msgs, t.queued...), nil
 	}
 	if _, limit := ev.Body.(LimitReached); limit && after.Phase == PhasePrompt && len(t.msgs) > 0 && t.msgs[len(t.msgs)-1].Role == Assistant {

@@ -372,15 +372,16 @@ func (s State) closeTurn() State {
 	case s.End != nil:
 		return s.end(*s.End)
 	}
-	if !refusedOnly {
+	spent := s.finishIndex() >= 0 && s.roundsLeft() <= 0 // a finish that failed: what it would be told is no hand-back any more
+	if !refusedOnly && !spent {
 		s.Ledger.Own.Rounds++
 	}
 	s, verdict := s.progressed()
 	switch {
 	case s.Limit != nil:
 		return s.limitMode()
-	case s.finishIndex() >= 0 && s.roundsLeft() < 0:
-		return s.end(RunStopped{Stop: StopIncomplete, Missing: []string{"a valid finish"}, Answer: 0})
+	case spent:
+		return s.end(RunStopped{Stop: StopIncomplete, Missing: []string{"a valid finish"}})
 	case verdict == stalls:
 		return s.end(RunStopped{Stop: StopStalled, Message: s.stallText()})
 	case verdict == repeats:

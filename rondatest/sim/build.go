@@ -11,19 +11,16 @@ import (
 	"github.com/ronda-go/ronda/tool"
 )
 
-// build makes the agent that a drawing describes.
-func (w *world) build(a *agentDraw) *drive.Agent {
-	if a.timed() {
-		w.loose = "time, tokens or money are limited"
-	}
+// build makes the agent that a drawing describes, for the process behind a door: what a dead process still does must not count.
+func (w *world) build(a *agentDraw, door *door) *drive.Agent {
 	agent := a.cfg
-	agent.Model = &simModel{w: w, a: a}
+	agent.Model = &simModel{w: w, a: a, door: door}
 	for _, t := range a.tools {
-		agent.Tools = append(agent.Tools, &simTool{w: w, a: a, t: t})
+		agent.Tools = append(agent.Tools, &simTool{w: w, a: a, t: t, door: door})
 	}
 	for i, c := range a.children {
 		r := dice(w.seed, "child", c.name)
-		child := drive.Child{Agent: w.build(c), Handoff: in(r, 15)}
+		child := drive.Child{Agent: w.build(c, door), Handoff: in(r, 15)}
 		if in(r, 20) {
 			child.Approval = loop.Ask
 		}
@@ -79,6 +76,8 @@ type simTool struct {
 	w *world
 	a *agentDraw
 	t *toolDraw
+
+	door *door
 }
 
 var _ tool.Checker = (*simTool)(nil)

@@ -17,6 +17,8 @@ import (
 type simModel struct {
 	w *world
 	a *agentDraw
+
+	door *door
 }
 
 func (m *simModel) Info() model.Info {
@@ -48,16 +50,15 @@ func (m *simModel) Estimate(req *model.Request) (int64, bool) {
 
 func (m *simModel) Generate(ctx context.Context, req *model.Request, sink func(model.Delta)) (*model.Response, error) {
 	w := m.w
-	door := w.theDoor()
-	if door.dead() {
+	path := w.path(req.Run)
+	failed, dead := w.checkRequest(m.door, m.a, req)
+	if dead {
 		return nil, &model.Error{Class: loop.ClassTransient, Lost: true, Message: "dead"}
 	}
-	path := w.path(req.Run)
-	failed := w.checkRequest(m.a, req)
 	r := dice(w.seed, "model", path, req.Call, req.Choice)
 	takes := 100*time.Millisecond + time.Duration(r.IntN(3_000_000))*time.Microsecond
 	m.interrupt(ctx, req, path)
-	if err := sleep(ctx, door, takes); err != nil {
+	if err := sleep(ctx, m.door, takes); err != nil {
 		return nil, &model.Error{Class: loop.ClassTransient, Lost: true, Message: "interrupted", Err: err}
 	}
 	if err := m.fails(path, req, failed); err != nil {

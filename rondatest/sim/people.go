@@ -21,6 +21,9 @@ func (w *world) decide(ctx context.Context, run *drive.Run, step int) bool {
 		return w.must(run.ID, "cancel", w.host.Cancel(ctx, run.ID, "ana", "this goes on for too long"))
 	}
 	p := run.Pending[0]
+	if p.Kind == loop.WaitResolution {
+		w.loosen("a person is asked whether it happened")
+	}
 	r := dice(w.seed, "person", w.path(p.Run), p.Call, p.Kind, w.asks(p))
 	w.wrongAnswers(ctx, run, p)
 	if in(r, 6) && w.once("said "+run.ID+p.Call+p.Kind) {

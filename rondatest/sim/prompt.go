@@ -20,13 +20,16 @@ type seenRequest struct {
 }
 
 // checkRequest asserts what must hold of every prompt, and says how many attempts of the call failed before this one.
-func (w *world) checkRequest(a *agentDraw, req *model.Request) (failed int64) {
+func (w *world) checkRequest(d *door, a *agentDraw, req *model.Request) (failed int64, dead bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if d.dead() {
+		return 0, true
+	}
 	t := w.watch[req.Run]
 	if t == nil {
 		w.violateLocked("written before done", req.Run, 0, "a model call is sent and the run is not in the store")
-		return 0
+		return 0, false
 	}
 	r := &seenRequest{req.Run, req.Call, max(req.Attempt, 1), req.Messages, req.Choice}
 	if w.plant.request != nil {
@@ -52,7 +55,7 @@ func (w *world) checkRequest(a *agentDraw, req *model.Request) (failed int64) {
 	if req.Previous != "" && (req.PreviousLen < 1 || req.PreviousLen > len(r.messages) || r.messages[req.PreviousLen-1].Role != loop.Assistant) {
 		t.bad("stable prefix", "the provider is said to know %d of %d messages", req.PreviousLen, len(r.messages))
 	}
-	return t.modelBad[req.Call]
+	return t.modelBad[req.Call], false
 }
 
 // checkMessages asserts that each call has exactly one result, in order and in its place, and that the model's turns go back as

@@ -104,7 +104,9 @@ func simulate(seed uint64, p *plant, crash ...int) *Outcome {
 	if p == nil {
 		w.plant = &plant{}
 	}
-	w.agent = w.build(w.draw.root)
+	if w.draw.root.timed() {
+		w.loose = "time, tokens or money are limited"
+	}
 	w.live()
 	return w.outcome()
 }
@@ -142,10 +144,11 @@ func (w *world) open() {
 	if err != nil {
 		panic(err)
 	}
-	h.Register(w.agent)
+	agent := w.build(w.draw.root, door)
+	h.Register(agent)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.door, w.host = door, h
+	w.door, w.host, w.agent = door, h, agent
 }
 
 // restart is what comes after a crash: the dead process does nothing any more.

@@ -64,23 +64,22 @@ func (t *simTool) execute(ctx context.Context, e *execution) (tool.Result, error
 	if w.plant.call != nil {
 		c = e.tool
 	}
-	door := w.theDoor()
-	if door.dead() {
+	failed, dead := w.checkExecution(t.door, e)
+	if dead {
 		return tool.Result{}, &tool.Error{Class: loop.ClassUnknown, Message: "dead"}
 	}
-	failed := w.checkExecution(e)
 	b, r := t.behaviour(e.path, c.ID, failed)
 	if b.happens && !b.late {
-		w.happens(e)
+		w.happens(t.door, e)
 	}
-	if err := sleep(ctx, door, b.takes); err != nil {
+	if err := sleep(ctx, t.door, b.takes); err != nil {
 		if t.obeys(r) { // says so; else it is cut off
 			return tool.Result{}, err
 		}
 		return tool.Result{}, &tool.Error{Class: loop.ClassUnknown, Message: "interrupted", Err: err}
 	}
 	if b.happens && b.late {
-		w.happens(e)
+		w.happens(t.door, e)
 	}
 	facts := t.facts(e.path, c, r)
 	switch b.kind {
@@ -130,7 +129,7 @@ func (t *simTool) Check(ctx context.Context, c tool.Call) (string, tool.Result, 
 	if in(r, 20) {
 		return loop.HappenedUnknown, tool.Result{}, nil
 	}
-	if err := sleep(ctx, t.w.theDoor(), 300*time.Millisecond); err != nil {
+	if err := sleep(ctx, t.door, 300*time.Millisecond); err != nil {
 		return "", tool.Result{}, err
 	}
 	if t.w.happened(c.Key) {
@@ -154,9 +153,12 @@ func sleep(ctx context.Context, d *door, takes time.Duration) error {
 }
 
 // happens counts an effect in the world.
-func (w *world) happens(e *execution) {
+func (w *world) happens(d *door, e *execution) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if d.dead() {
+		return
+	}
 	w.effects[e.tool.Key]++
 	if once(e.def) {
 		w.onceBy[fmt.Sprintf("%s %s %s %s", e.path, e.tool.ID, e.def.Name, e.tool.Args)]++
@@ -174,12 +176,6 @@ func (w *world) happened(key string) bool {
 
 func once(d tool.Def) bool { return d.Effect == loop.Once || d.Effect == "" }
 
-func (w *world) theDoor() *door {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.door
-}
-
 func (w *world) seqLocked(run string) int64 {
 	if t := w.watch[run]; t != nil {
 		return t.state.Seq
@@ -188,9 +184,12 @@ func (w *world) seqLocked(run string) int64 {
 }
 
 // checkExecution asserts what must hold when an attempt of a call starts, and says how many attempts failed before it.
-func (w *world) checkExecution(e *execution) (failed int64) {
+func (w *world) checkExecution(d *door, e *execution) (failed int64, dead bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if d.dead() {
+		return 0, true
+	}
 	c := e.tool
 	bad := func(rule, format string, args ...any) {
 		w.violateLocked(rule, c.Run, w.seqLocked(c.Run), "%s: %s", e, fmt.Sprintf(format, args...))
@@ -198,7 +197,7 @@ func (w *world) checkExecution(e *execution) (failed int64) {
 	t := w.watch[c.Run]
 	if t == nil {
 		bad("written before done", "the run is not in the store")
-		return 0
+		return 0, false
 	}
 	call, ok := t.state.Call(c.ID)
 	if !ok || call.Status != loop.CallRunning || call.Attempt != int64(c.Attempt) {
@@ -218,5 +217,5 @@ func (w *world) checkExecution(e *execution) (failed int64) {
 	}
 	w.keys[c.Key] = c.Run + " " + c.ID
 	t.checkApproved(c, bad)
-	return t.failures[c.ID]
+	return t.failures[c.ID], false
 }
