@@ -29,9 +29,10 @@ type Period struct {
 	To   string `json:"to" jsonschema:"last day, YYYY-MM-DD"`
 }
 
-// valid names the period in its errors, which the model can mend.
+// valid names the period in its errors, which the model can mend. It looks at the end first: where only that was given, the beginning
+// comes from it.
 func (p Period) valid(name string) error {
-	for _, d := range []struct{ end, day string }{{"from", p.From}, {"to", p.To}} {
+	for _, d := range []struct{ end, day string }{{"to", p.To}, {"from", p.From}} {
 		if _, err := parseDay(d.day); err != nil {
 			return invalid("%s%s: %q is not a day. Write it as YYYY-MM-DD, such as 2026-11-30", name, d.end, d.day)
 		}
