@@ -49,14 +49,14 @@ func (d *driver) authorize(ctx context.Context, c loop.Command) (loop.Body, erro
 	}
 	dec := d.decide(ctx, b, args)
 	digest := approvalDigest(b, args)
-	auth := loop.CallAuthorized{Call: c.Call, Verdict: dec.Verdict, Args: sum, Rule: dec.Rule, Reason: dec.Reason}
+	// Allowed calls have their digest too: a refusal of the same effect may make a person's approval necessary after all.
+	auth := loop.CallAuthorized{Call: c.Call, Verdict: dec.Verdict, Args: sum, Digest: digest, Rule: dec.Rule, Reason: dec.Reason}
 	switch dec.Verdict {
 	case loop.Deny:
 		return refuse(loop.WhyDenied, sum, "Not executed: the policy denies this call%s", because(dec.Reason))
 	case loop.Ask:
-		auth.Digest = digest
 		if st, ok := d.state.StandingFor(call.Tool, b.digest, flatArgs(args), d.now()); ok {
-			auth.Verdict, auth.Standing, auth.Digest = loop.Allow, st.ID, ""
+			auth.Verdict, auth.Standing = loop.Allow, st.ID
 		}
 	}
 	d.fresh[c.Call] = true

@@ -125,6 +125,44 @@ func Decode(b []byte) (Event, error) {
 	return ev, nil
 }
 
+// Assemble makes an event of its parts, as Decode does of a line: for readers whose files hold bodies in an envelope of their own. It keeps
+// nothing of body. Encode of the event is the line with that body.
+func Assemble(seq int64, t Micros, kind string, optional bool, body []byte) (Event, error) {
+	if kind == "" || seq < 1 {
+		return Event{}, fmt.Errorf("loop: assemble event %d: it has no kind or no sequence number", seq)
+	}
+	raw := make([]byte, 0, len(body)+len(kind)+64)
+	raw = append(raw, `{"s":`...)
+	raw = appendInt(raw, seq)
+	raw = append(raw, `,"t":`...)
+	raw = appendInt(raw, int64(t))
+	raw = append(raw, `,"k":"`...)
+	raw = append(raw, kind...)
+	raw = append(raw, '"')
+	if optional {
+		raw = append(raw, `,"o":true`...)
+	}
+	raw = append(raw, `,"b":`...)
+	from := len(raw)
+	raw = append(append(raw, body...), '}')
+	body = raw[from : len(raw)-1 : len(raw)-1]
+	ev := Event{Seq: seq, Time: t, raw: raw}
+	dec, ok := bodies[kind]
+	if !ok {
+		if !json.Valid(body) {
+			return Event{}, fmt.Errorf("loop: assemble event %d, %s: its body is no JSON", seq, kind)
+		}
+		ev.Body = Unknown{Name: kind, Optional: optional, Raw: body}
+		return ev, nil
+	}
+	b, err := dec(body)
+	if err != nil {
+		return Event{}, fmt.Errorf("loop: assemble event %d, %s: %w", seq, kind, err)
+	}
+	ev.Body = b
+	return ev, nil
+}
+
 // marshal is json.Marshal without the escaping of <, > and &: results hold much HTML.
 func marshal(v any) ([]byte, error) {
 	var buf bytes.Buffer

@@ -256,10 +256,7 @@ func (s State) modelFailed(ev Event, b ModelFailed) (State, string) {
 	switch {
 	case s.Cancel != nil:
 		return s.end(RunStopped{Stop: StopCancelled}), ""
-	case b.Cause == CauseLimit && s.Limit != nil:
-		if s.Model.Closing {
-			return s.end(RunStopped{Stop: StopLimit}), ""
-		}
+	case s.Limit != nil && !s.Model.Closing: // reached while the call was under way: no other attempt
 		return s.limitMode(), ""
 	case b.Cause == CauseCrash && s.Model.Lost < maxLost:
 		s.Model.Lost++
@@ -307,6 +304,9 @@ func (s State) repair(reason, text string) State {
 }
 
 func (s State) nudge(reason, text string) State {
+	if s.Limit != nil {
+		return s.limitMode()
+	}
 	s.Phase = PhaseNudge
 	s.Model.Nudge = &Nudged{Reason: reason, Text: text}
 	return s
