@@ -1,6 +1,6 @@
 // Package anthropic is the adapter of the Anthropic Messages API on the vendor's SDK (github.com/anthropics/anthropic-sdk-go).
 //
-// The SDK resolves endpoint and credentials, sets the headers and sends; its retries are off. The body is ours: messages are
+// The SDK resolves endpoint, credentials and headers and sends; its retries are off. The body is ours: messages are
 // encoded once and spliced, since the SDK would encode the whole history again at every call. Responses are read by narrow
 // scanning, because the loop needs the raw bytes of signed and unknown blocks.
 //
@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"sync/atomic"
 
 	sdk "github.com/anthropics/anthropic-sdk-go"
 	"github.com/anthropics/anthropic-sdk-go/option"
@@ -96,6 +97,8 @@ type adapter struct {
 
 	mu     sync.Mutex
 	client *sdk.Client
+	static bool // what the SDK resolves is the same for every call
+	line   atomic.Pointer[line]
 }
 
 // Info implements model.Model.
@@ -115,11 +118,11 @@ func (a *adapter) connect() (*sdk.Client, *model.Error) {
 		}
 	}
 	opts := []option.RequestOption{option.WithMiddleware(deliver), option.WithMaxRetries(0)}
-	client := a.http
-	if client == nil {
-		client = wire.Client()
+	if a.http == nil {
+		a.http = wire.Client()
 	}
-	opts = append(opts, option.WithHTTPClient(client))
+	opts = append(opts, option.WithHTTPClient(a.http))
+	a.static = len(a.sdk) == 0 && (a.key != "" || os.Getenv(KeyVariable) != "")
 	if a.baseURL != "" {
 		opts = append(opts, option.WithBaseURL(a.baseURL))
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -32,7 +33,7 @@ func (a *adapter) Generate(ctx context.Context, req *model.Request, sink func(mo
 	}
 	att := wire.Begin(ctx, req.Timeouts)
 	defer att.End()
-	res, err := send(client, att, b)
+	res, err := a.send(client, att, b)
 	if err != nil {
 		return nil, failed(att, err)
 	}
@@ -55,36 +56,47 @@ func (a *adapter) Generate(ctx context.Context, req *model.Request, sink func(mo
 
 // parcel travels in the context to deliver, the outermost middleware of the SDK.
 type parcel struct {
+	a   *adapter
 	b   *body
 	att *wire.Attempt
 }
 
 type parcelKey struct{}
 
-// send posts through the SDK, which adds address, credentials and headers. The SDK knows the length only of buffers, and it
-// would read an error's body without bounds and clocks: deliver sees to these.
-func send(client *sdk.Client, att *wire.Attempt, b *body) (*http.Response, error) {
-	var res *http.Response
-	ctx := context.WithValue(att.Context(), parcelKey{}, &parcel{b, att})
-	if len(b.betas) > 0 {
-		err := client.Post(ctx, "v1/messages", b.reader(), &res, option.WithHeader("anthropic-beta", strings.Join(b.betas, ",")))
-		return res, err
+// send posts a request. The first one goes through the SDK, which resolves address, credentials and headers; where these are the
+// same for every call (a key, none of the caller's own options), later ones go the direct way with what it resolved: putting
+// the same request together again costs the SDK some 25 µs and 45 allocations a call, a tenth of a round.
+func (a *adapter) send(client *sdk.Client, att *wire.Attempt, b *body) (*http.Response, error) {
+	if l := a.line.Load(); l != nil {
+		return l.send(att, b)
 	}
-	err := client.Post(ctx, "v1/messages", b.reader(), &res)
+	var res *http.Response
+	ctx := context.WithValue(att.Context(), parcelKey{}, &parcel{a, b, att})
+	var opts []option.RequestOption
+	if len(b.betas) > 0 {
+		opts = append(opts, option.WithHeader(betaHeader, strings.Join(b.betas, ",")))
+	}
+	err := client.Post(ctx, "v1/messages", b.reader(), &res, opts...)
 	return res, err
 }
+
+const betaHeader = "Anthropic-Beta"
 
 // maxError bounds the body of an error that is read.
 const maxError = 1 << 20
 
+// deliver sees to what the SDK does not: the length of a body that is no buffer, and bounds and clocks on the body of an error.
 func deliver(r *http.Request, next option.MiddlewareNext) (*http.Response, error) {
 	p, ok := r.Context().Value(parcelKey{}).(*parcel)
 	if !ok {
 		return next(r)
 	}
-	body := p.b.reader()
-	r.Body, r.ContentLength = body, body.Len()
-	r.GetBody = func() (io.ReadCloser, error) { return p.b.reader(), nil }
+	p.b.fill(r)
+	if p.a.static {
+		l := &line{client: p.a.http, url: r.URL, header: r.Header.Clone()}
+		l.header.Del(betaHeader)
+		p.a.line.Store(l)
+	}
 	res, err := next(r)
 	if err == nil && res.Body != nil {
 		in := p.att.Body(res.Body)
@@ -94,6 +106,42 @@ func deliver(r *http.Request, next option.MiddlewareNext) (*http.Response, error
 		res.Body = &reading{in, res.Body}
 	}
 	return res, err
+}
+
+// fill puts the body into a request, with its length and the way to send it again on a connection that was closed meanwhile.
+func (b *body) fill(r *http.Request) {
+	body := b.reader()
+	r.Body, r.ContentLength = body, body.Len()
+	r.GetBody = func() (io.ReadCloser, error) { return b.reader(), nil }
+}
+
+// line is what the SDK resolved: where to post, with which headers, through which client.
+type line struct {
+	client *http.Client
+	url    *url.URL
+	header http.Header
+}
+
+func (l *line) send(att *wire.Attempt, b *body) (*http.Response, error) {
+	r := (&http.Request{Method: http.MethodPost, URL: l.url, Header: l.header.Clone(), Host: l.url.Host}).WithContext(att.Context())
+	b.fill(r)
+	if len(b.betas) > 0 {
+		r.Header.Set(betaHeader, strings.Join(b.betas, ","))
+	}
+	res, err := l.client.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if res.StatusCode >= 400 {
+		defer res.Body.Close()
+		raw, err := io.ReadAll(io.LimitReader(att.Body(res.Body), maxError))
+		if err != nil && len(raw) == 0 {
+			return nil, err
+		}
+		return nil, refusal(res.StatusCode, res.Header, raw)
+	}
+	res.Body = &reading{att.Body(res.Body), res.Body}
+	return res, nil
 }
 
 // reading is a body that is read through something and closed directly.

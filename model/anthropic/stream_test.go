@@ -14,6 +14,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/anthropics/anthropic-sdk-go/option"
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/ronda-go/ronda/loop"
@@ -231,35 +232,56 @@ func TestMissingKey(t *testing.T) {
 	}
 }
 
-// TestHeaders checks that the SDK's authentication and headers are there, that a retry of the SDK is not, and the wait of a
-// refusal.
+// TestHeaders checks that the SDK's authentication and headers are there, on the first request and on the later ones that go the
+// direct way, that a retry of the SDK is not, and the wait of a refusal.
 func TestHeaders(t *testing.T) {
-	n := 0
-	var got *http.Request
-	var body []byte
+	var got []*http.Request
 	h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		n++
-		got = r
-		body, _ = io.ReadAll(r.Body)
+		body, _ := io.ReadAll(r.Body)
+		if r.ContentLength != int64(len(body)) || !json.Valid(body) {
+			t.Errorf("length %d: %s", r.ContentLength, body)
+		}
+		got = append(got, r)
 		w.Header().Set("Retry-After", "7")
 		w.WriteHeader(529)
 		io.WriteString(w, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`)
 	}))
 	defer h.Close()
-	req := question(false)
-	req.Options = map[string]any{"betas": []string{"a", "b"}}
-	_, err := Model("c", APIKey("secret"), BaseURL(h.URL)).Generate(t.Context(), req, nil)
-	var e *model.Error
-	if !errors.As(err, &e) {
-		t.Fatal(err)
+	tests := map[string][]Option{
+		"key": {APIKey("secret")}, "SDK's options": {APIKey("secret"), SDK(option.WithHeader("X-Own", "1"))},
 	}
-	e.Err = nil
-	if diff := cmp.Diff(&model.Error{Class: loop.ClassTransient, Status: 529, Code: "overloaded_error", Message: "Overloaded", RetryAfter: 7 * time.Second}, e); diff != "" {
-		t.Error(diff)
-	}
-	if n != 1 || got.Header.Get("X-Api-Key") != "secret" || got.Header.Get("Anthropic-Version") == "" || got.Header.Get("Anthropic-Beta") != "a,b" ||
-		got.URL.Path != "/v1/messages" || got.ContentLength != int64(len(body)) || !json.Valid(body) {
-		t.Errorf("%d requests, the last %v: %s", n, got, body)
+	for name, opts := range tests {
+		got = nil
+		m := Model("c", append(opts, BaseURL(h.URL))...)
+		for i := range 3 {
+			req := question(false)
+			req.Options = map[string]any{"betas": []string{"a", "b"}}
+			if i == 2 {
+				req.Options = nil
+			}
+			_, err := m.Generate(t.Context(), req, nil)
+			var e *model.Error
+			if !errors.As(err, &e) {
+				t.Fatal(err)
+			}
+			e.Err = nil
+			if diff := cmp.Diff(&model.Error{Class: loop.ClassTransient, Status: 529, Code: "overloaded_error", Message: "Overloaded", RetryAfter: 7 * time.Second}, e); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+		}
+		if len(got) != 3 {
+			t.Fatalf("%s: %d requests, want 3", name, len(got))
+		}
+		r := got[0]
+		if r.Header.Get("X-Api-Key") != "secret" || r.Header.Get("Anthropic-Version") == "" || r.URL.Path != "/v1/messages" || r.Header.Get("Anthropic-Beta") != "a,b" {
+			t.Errorf("%s: %v", name, r)
+		}
+		if diff := cmp.Diff(r.Header, got[1].Header); diff != "" || r.URL.Path != got[1].URL.Path || r.Host != got[1].Host {
+			t.Errorf("%s: the second request differs: %s", name, diff)
+		}
+		if got[2].Header.Get("Anthropic-Beta") != "" {
+			t.Errorf("%s: betas of an earlier call", name)
+		}
 	}
 }
 
