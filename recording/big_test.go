@@ -40,7 +40,7 @@ func big(t testing.TB, events int) *recording.Recording {
 		text := ""
 		var pieces []recording.TapePiece
 		at := loop.Micros(400_000)
-		for range 12 {
+		for range 40 {
 			w := words[rnd(len(words))]
 			text += w
 			at += loop.Micros(8000 + rnd(15000))
@@ -53,9 +53,10 @@ func big(t testing.TB, events int) *recording.Recording {
 			{Kind: loop.BlockCall, ID: fmt.Sprintf("toolu_%08d", n), Name: "search", Args: fmt.Sprintf(`{"q":"item %d"}`, rnd(5000))},
 			{Kind: loop.BlockCall, ID: fmt.Sprintf("toolv_%08d", n), Name: "read", Args: fmt.Sprintf(`{"q":"page %d"}`, rnd(5000))}}})
 		a, b := loop.CallID(n, 0), loop.CallID(n, 1)
-		sum := loop.Fingerprint([]byte(text))
-		add(100, loop.CallAuthorized{Call: a, Verdict: loop.Allow, Args: sum, Rule: "tool"})
-		add(50, loop.CallAuthorized{Call: b, Verdict: loop.Allow, Args: sum, Rule: "tool"})
+		for i, id := range []string{a, b} {
+			args := run.Events[len(run.Events)-1-i].Body.(loop.ModelReplied).Blocks[1+i].Args
+			add(50, loop.CallAuthorized{Call: id, Verdict: loop.Allow, Args: loop.Fingerprint([]byte(args)), Rule: "tool"})
+		}
 		add(50, loop.ToolStarted{Call: a})
 		add(0, loop.ToolStarted{Call: b})
 		add(loop.Micros(20000+rnd(200000)), loop.ToolReturned{Call: a, Text: fmt.Sprintf("%d hits: visit %d, page %d", rnd(50), rnd(9000), rnd(9000))})

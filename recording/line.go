@@ -14,7 +14,7 @@ const (
 	maxArtifact = 256 << 20
 )
 
-// chain is the rolling digest of the lines. Each line's tag is its first eight hex digits; check lines and the footer hold it whole.
+// chain is the rolling digest of the lines. Each line's tag is its first four hex digits; check lines and the footer hold it whole.
 type chain [sha256.Size]byte
 
 // next is the digest after a line; line is without its tag: everything before `,"h":"`.
@@ -27,14 +27,14 @@ func (c chain) next(line []byte) chain {
 	return out
 }
 
-func (c chain) tag() string { return hex.EncodeToString(c[:4]) }
+func (c chain) tag() string { return hex.EncodeToString(c[:2]) }
 
 func (c chain) String() string { return hex.EncodeToString(c[:]) }
 
 const tagMember = `,"h":"`
 
 // tagLen is the length of a tag with its member and the end of the object.
-const tagLen = len(tagMember) + 8 + 2
+const tagLen = len(tagMember) + 4 + 2
 
 // seal ends a line (an object without its closing brace) with its tag.
 func (c *chain) seal(line []byte) []byte {
@@ -107,5 +107,15 @@ func marshal(v any) ([]byte, error) {
 	return bytes.TrimRight(buf.Bytes(), "\n"), nil
 }
 
-// isEvent says whether a kind is one of the journal's.
-func isEvent(kind string) bool { return kind != "" && kind[0] >= 'A' && kind[0] <= 'Z' }
+// isEvent says whether a kind is one of the journal's: a word that begins with an upper-case letter.
+func isEvent(kind string) bool {
+	if kind == "" || kind[0] < 'A' || kind[0] > 'Z' {
+		return false
+	}
+	for i := 1; i < len(kind); i++ {
+		if c := kind[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return true
+}

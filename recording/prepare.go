@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"strconv"
+	"strings"
 
 	"github.com/ronda-go/ronda/loop"
 )
@@ -148,8 +149,8 @@ func (w *Writer) deltas(run int, pieces []cutPiece) error {
 }
 
 // setAside replaces texts that stand in delta lines, and long strings, by references; it writes the artifacts of the latter.
-func (w *Writer) setAside(p *prepared) ([]byte, error) {
-	if bytes.Contains(p.body, refMark) || bytes.Contains(p.body, deltaMark) {
+func (w *Writer) setAside(r *writerRun, p *prepared, ev loop.Event) ([]byte, error) {
+	if nextMark(p.body) >= 0 {
 		a, obj := aside(p.body) // what looks like a reference of ours is none
 		p.refs = 1
 		return obj, w.reference(a)
@@ -165,6 +166,10 @@ func (w *Writer) setAside(p *prepared) ([]byte, error) {
 				return fmtDelta(i)
 			}
 		}
+		if sum, call, ok := r.sumOf(ev.Body); ok && len(at.steps) == 1 && at.key() == "args" && string(scalar) == `"`+sum+`"` {
+			p.refs++
+			return append(strconv.AppendInt(bytes.Clone(sumMark), int64(call), 10), '}')
+		}
 		if len(scalar) <= refAt {
 			return nil
 		}
@@ -176,6 +181,26 @@ func (w *Writer) setAside(p *prepared) ([]byte, error) {
 		return obj
 	})
 	return out, failed
+}
+
+// sumOf is the digest of the arguments that an event's call had in the response, and the call's index.
+func (r *writerRun) sumOf(body loop.Body) (sum string, call int, ok bool) {
+	id := ""
+	switch b := body.(type) {
+	case loop.CallAuthorized:
+		id = b.Call
+	case loop.CallRefused:
+		id = b.Call
+	default:
+		return "", 0, false
+	}
+	_, n, _ := strings.Cut(id, ".")
+	call, err := strconv.Atoi(n)
+	if err != nil {
+		return "", 0, false
+	}
+	sum, ok = argsSum(r.calls, call-1)
+	return sum, call - 1, ok
 }
 
 func fmtDelta(block int) []byte {

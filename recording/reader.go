@@ -62,7 +62,6 @@ type Reader struct {
 	started loop.Micros
 	events  int64
 	buf     []byte
-	record  []byte
 
 	artifacts map[string]Artifact
 	resolve   func(ref string) (Artifact, bool)
@@ -73,6 +72,7 @@ type readerRun struct {
 	attempt int64
 	began   loop.Micros
 	texts   map[int][]byte // of the attempt under way, by block
+	calls   []string       // arguments of the calls of the last response
 }
 
 func newReader(in io.Reader) *Reader {
@@ -347,27 +347,14 @@ func (r *Reader) event(e Entry, w *wireLine) (Entry, error) {
 	run := &r.runs[e.Run]
 	body := []byte(w.B)
 	if w.Refs > 0 && !r.Lean {
-		restored, err := restore(body, run.text, r.lookup)
+		restored, err := restore(body, run.text, run.sum, r.lookup)
 		if err != nil {
 			e.Broken = err
 		} else {
 			body = restored
 		}
 	}
-	rec := make([]byte, 0, len(body)+len(w.K)+64)
-	rec = append(rec, `{"s":`...)
-	rec = strconv.AppendInt(rec, w.Q, 10)
-	rec = append(rec, `,"t":`...)
-	rec = strconv.AppendInt(rec, int64(r.started+e.T), 10)
-	rec = append(rec, `,"k":"`...)
-	rec = append(rec, w.K...)
-	rec = append(rec, '"')
-	if w.Opt {
-		rec = append(rec, `,"o":true`...)
-	}
-	rec = append(rec, `,"b":`...)
-	rec = append(append(rec, body...), '}')
-	ev, err := loop.Decode(rec)
+	ev, err := loop.Assemble(w.Q, r.started+e.T, w.K, w.Opt, body)
 	if err != nil {
 		if w.Refs > 0 { // the body holds a reference where a text ought to be
 			e.Event = loop.Event{Seq: w.Q, Time: r.started + e.T, Body: loop.Unknown{Name: w.K, Optional: true, Raw: body}}
@@ -385,8 +372,13 @@ func (r *Reader) event(e Entry, w *wireLine) (Entry, error) {
 	case loop.ModelReplied, loop.ModelFailed:
 		run.texts = nil
 	}
+	if b, ok := ev.Body.(loop.ModelReplied); ok {
+		run.calls = callArgs(b)
+	}
 	return e, nil
 }
+
+func (r *readerRun) sum(call int) (string, bool) { return argsSum(r.calls, call) }
 
 func (r *readerRun) text(block int) (string, bool) {
 	t, ok := r.texts[block]
@@ -417,9 +409,9 @@ func (r *Reader) deltas(e Entry, w *wireLine) (Entry, error) {
 	if err != nil || block < 0 || block > maxBlock {
 		return bad("it names no block")
 	}
-	var pairs [][2]json.RawMessage
-	if err := json.Unmarshal(w.D, &pairs); err != nil {
-		return bad(err.Error())
+	pieces, ok := parsePieces(w.D)
+	if !ok {
+		return bad("its pieces are not pairs of a time and a text")
 	}
 	run := &r.runs[e.Run]
 	if run.texts == nil || run.attempt != w.Q {
@@ -429,21 +421,13 @@ func (r *Reader) deltas(e Entry, w *wireLine) (Entry, error) {
 	if run.attempt != w.Q { // a reader that began in the middle
 		run.attempt, run.began, began = w.Q, e.T, e.T
 	}
-	d := &Deltas{Seq: w.Q, Offset: w.O, Block: block, Channel: w.C, Pieces: make([]Piece, len(pairs))}
+	d := &Deltas{Seq: w.Q, Offset: w.O, Block: block, Channel: w.C, Pieces: pieces}
 	at := e.T - began
-	for i, p := range pairs {
-		step, err := strconv.ParseInt(string(p[0]), 10, 64)
-		if err != nil || step < 0 || step > 1<<53 || len(p[1]) < 2 || p[1][0] != '"' {
-			return bad("a piece is no pair of a time and a text")
-		}
-		at += loop.Micros(step)
-		d.Pieces[i] = Piece{at, unquote(p[1])}
-		run.texts[block] = append(run.texts[block], d.Pieces[i].Text...)
+	for i := range pieces {
+		at += pieces[i].At
+		pieces[i].At = at
+		run.texts[block] = append(run.texts[block], pieces[i].Text...)
 	}
 	e.Deltas = d
 	return e, nil
 }
-
-// parseLine reads a line with its members in the order in which this package writes them, without a general parser; false where it is
-// spelled another way.
-func parseLine(line []byte, w *wireLine) bool { return false }

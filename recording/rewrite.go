@@ -7,7 +7,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
+
+	"github.com/ronda-go/ronda/loop"
 )
 
 // refAt is the size from which a string leaves its event and becomes an artifact.
@@ -169,7 +172,54 @@ type deltaObject struct {
 var (
 	refMark   = []byte(`{"$ref":"sha256:`)
 	deltaMark = []byte(`{"$delta":`)
+	sumMark   = []byte(`{"$sum":`)
 )
+
+// marks lists how references begin.
+var marks = [][]byte{refMark, deltaMark, sumMark}
+
+// nextMark is where the next reference begins; −1 if there is none.
+func nextMark(b []byte) int {
+	at := -1
+	for _, m := range marks {
+		if i := bytes.Index(b, m); i >= 0 && (at < 0 || i < at) {
+			at = i
+		}
+	}
+	return at
+}
+
+// sumObject is what stands in the place of the digest of a call's arguments, where it is what the arguments say: the index of the call.
+type sumObject struct {
+	Call *int `json:"$sum"`
+}
+
+// callArgs are the arguments of the calls of a response.
+func callArgs(b loop.ModelReplied) []string {
+	var out []string
+	for _, bl := range b.Blocks {
+		if bl.Kind == loop.BlockCall {
+			out = append(out, bl.Args)
+		}
+	}
+	return out
+}
+
+// argsSum is the digest that CallAuthorized keeps of a call's arguments; false where they have none.
+func argsSum(calls []string, i int) (string, bool) {
+	if i < 0 || i >= len(calls) {
+		return "", false
+	}
+	args := strings.TrimSpace(calls[i])
+	if args == "" || args == "null" {
+		args = "{}"
+	}
+	c, err := loop.Canonical([]byte(args))
+	if err != nil {
+		return "", false
+	}
+	return loop.Fingerprint(c), true
+}
 
 // aside makes an artifact of a JSON value and what stands in its place.
 func aside(value []byte) (Artifact, []byte) {
@@ -203,14 +253,11 @@ func prefix(s string, n int) string {
 
 // restore puts back what stands in an event's body under references. text gives the text of a block that came in pieces, artifact the bytes
 // of a reference. Bytes that are not there are an error that wraps ErrMissing.
-func restore(body []byte, text func(block int) (string, bool), artifact func(ref string) (Artifact, bool)) ([]byte, error) {
+func restore(body []byte, text, sum func(i int) (string, bool), artifact func(ref string) (Artifact, bool)) ([]byte, error) {
 	var out []byte
 	rest := body
 	for {
-		i, j := bytes.Index(rest, refMark), bytes.Index(rest, deltaMark)
-		if i < 0 || j >= 0 && j < i {
-			i = j
-		}
+		i := nextMark(rest)
 		if i < 0 {
 			return append(out, rest...), nil
 		}
@@ -218,6 +265,7 @@ func restore(body []byte, text func(block int) (string, bool), artifact func(ref
 		var obj struct {
 			refObject
 			deltaObject
+			sumObject
 		}
 		dec := json.NewDecoder(bytes.NewReader(rest[i:]))
 		if err := dec.Decode(&obj); err != nil {
@@ -228,6 +276,14 @@ func restore(body []byte, text func(block int) (string, bool), artifact func(ref
 			s, ok := text(*obj.Block)
 			if !ok {
 				return nil, fmt.Errorf("%w: the pieces of block %s are not there", ErrMissing, strconv.Itoa(*obj.Block))
+			}
+			out, rest = appendString(out, s), rest[end:]
+			continue
+		}
+		if obj.Call != nil {
+			s, ok := sum(*obj.Call)
+			if !ok {
+				return nil, fmt.Errorf("%w: the response with call %s is not there", ErrMissing, strconv.Itoa(*obj.Call))
 			}
 			out, rest = appendString(out, s), rest[end:]
 			continue

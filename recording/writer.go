@@ -1,6 +1,7 @@
 package recording
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -62,6 +63,7 @@ type writerRun struct {
 	attempt int64       // event that began the last attempt
 	began   loop.Micros // its time
 	pieces  int64       // deltas of that attempt
+	calls   []string    // arguments of the calls of the last response, as they are written
 	waits   waiting
 	state   loop.State
 	broken  bool // the events do not fold: the footer says nothing of the state
@@ -213,9 +215,18 @@ func (w *Writer) Event(run int, ev loop.Event, tape []byte) error {
 			return err
 		}
 	}
-	body, err := w.setAside(p)
+	body, err := w.setAside(r, p, ev)
 	if err != nil {
 		return err
+	}
+	if reply, ok := ev.Body.(loop.ModelReplied); ok {
+		if !bytes.Equal(p.body, rec.B) {
+			reply = loop.ModelReplied{}
+			if err := json.Unmarshal(p.body, &reply); err != nil {
+				return fmt.Errorf("recording: write event %d: %w", ev.Seq, err)
+			}
+		}
+		r.calls = callArgs(reply)
 	}
 	cause := r.waits.apply(ev.Body)
 	gap := t - w.until
