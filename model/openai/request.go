@@ -13,6 +13,10 @@ import (
 // encrypted is what include asks for so that thoughts can go back without being stored at the provider.
 const encrypted = "reasoning.encrypted_content"
 
+// leastOutput is the least max_output_tokens that the API takes ("Expected a value >= 16"). What a response bills beyond a smaller cap
+// is an overshoot like any other: kept, reported, and the end of the run.
+const leastOutput = 16
+
 // reserved are the members that the adapter sets itself.
 func reserved(name string) bool {
 	switch name {
@@ -45,8 +49,11 @@ func (m *responses) head(req *model.Request, e *encoder, options map[string]any,
 		b = choice(b, req.Choice)
 	}
 	if req.MaxOutput > 0 {
+		if req.MaxOutput < leastOutput {
+			notes = append(notes, fmt.Sprintf("max_output_tokens raised from %d to %d, the least that the API takes", req.MaxOutput, leastOutput))
+		}
 		b = append(b, `,"max_output_tokens":`...)
-		b = strconv.AppendInt(b, req.MaxOutput, 10)
+		b = strconv.AppendInt(b, max(req.MaxOutput, leastOutput), 10)
 	}
 	if options, b, err = m.special(b, req, e, options, stored, &notes); err != nil {
 		return nil, nil, err

@@ -209,9 +209,14 @@ func (c *Client) Post(ctx context.Context, a *wire.Attempt, path string, body *w
 	}
 	var res *http.Response
 	var err error
-	if t := kept.Load(); t != nil {
-		res, err = c.again(ctx, t, body)
-	} else {
+	t := kept.Load()
+	if t != nil {
+		if res, err = c.again(ctx, t, body); err == nil && res.StatusCode/100 == 3 {
+			res.Body.Close() // the SDK has rules for redirects
+			t, body = nil, body.Again()
+		}
+	}
+	if t == nil {
 		res, err = c.first(ctx, kept, path, body, stream)
 	}
 	if res == nil || err != nil && res.StatusCode < 400 {
@@ -226,7 +231,15 @@ func (c *Client) Post(ctx context.Context, a *wire.Attempt, path string, body *w
 	if rerr != nil {
 		return nil, a.Failed("reading the error of "+c.Name(), rerr)
 	}
-	return nil, Failure(res.StatusCode, res.Header, b)
+	e := Failure(res.StatusCode, res.Header, b)
+	if res.StatusCode == http.StatusUnauthorized {
+		if key, variable := c.key(); key == "" {
+			e.Message += " (no key was sent: set " + variable + ")"
+		} else if c.cfg.Key == "" {
+			e.Message += " (the key is that of the environment: " + variable + ")"
+		}
+	}
+	return nil, e
 }
 
 // first sends a request through the SDK and keeps what it made of it.
@@ -247,7 +260,7 @@ func (c *Client) first(ctx context.Context, keep *atomic.Pointer[template], path
 	return res, err
 }
 
-// again sends a request as the SDK made the first. A redirect is not followed: a request with a key goes where it was addressed.
+// again sends a request as the SDK made the first. It follows no redirect.
 func (c *Client) again(ctx context.Context, t *template, body *wire.Body) (*http.Response, error) {
 	r := (&http.Request{
 		Method: http.MethodPost, URL: t.url, Host: t.url.Host, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,

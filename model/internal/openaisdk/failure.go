@@ -27,6 +27,9 @@ func Failure(status int, h http.Header, body []byte) *model.Error {
 	if e.Class == loop.ClassTransient {
 		e.RetryAfter = wire.RetryAfter(h, r.message, time.Now())
 	}
+	if id := h.Get("X-Request-Id"); id != "" {
+		e.Message += " (request " + id + ")"
+	}
 	e.Lost = status == http.StatusRequestTimeout || status == http.StatusBadGateway || status == http.StatusGatewayTimeout
 	return e
 }
