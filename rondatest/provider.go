@@ -10,6 +10,7 @@ import (
 	"github.com/ronda-go/ronda/model"
 	"github.com/ronda-go/ronda/model/anthropic"
 	"github.com/ronda-go/ronda/model/gemini"
+	"github.com/ronda-go/ronda/model/openai"
 	"github.com/ronda-go/ronda/model/openaichat"
 	"github.com/ronda-go/ronda/model/scripted"
 	"github.com/ronda-go/ronda/rondatest/fake"
@@ -19,6 +20,9 @@ import (
 var adapters = map[string]func(url string, c *http.Client) model.Model{
 	fake.Anthropic: func(url string, c *http.Client) model.Model {
 		return anthropic.Model("script", anthropic.BaseURL(url), anthropic.APIKey("test"), anthropic.HTTPClient(c))
+	},
+	fake.OpenAI: func(url string, c *http.Client) model.Model {
+		return openai.Model("script", openai.BaseURL(url), openai.APIKey("test"), openai.HTTPClient(c))
 	},
 	fake.OpenAIChat: func(url string, c *http.Client) model.Model {
 		return openaichat.Model("script", openaichat.BaseURL(url), openaichat.APIKey("test"), openaichat.HTTPClient(c))

@@ -38,6 +38,7 @@ type world struct {
 	mu       sync.Mutex
 	g        *generation
 	problems []string
+	read     map[string][]loop.Event // by run: what was decoded of its journal
 
 	runs     []string // of the session, in order
 	starting string   // the run that is being started
@@ -67,7 +68,7 @@ const patience = 2 * time.Minute
 
 func newWorld(s *Scenario, cell Cell, kill int) (*world, error) {
 	w := &world{s: s, cell: cell, clock: NewClock(start), sim: newSimulation(s.tools), decks: map[string]*deck{},
-		providers: map[string]*provider{}, once: map[string]bool{}, untold: map[string]int{}}
+		providers: map[string]*provider{}, once: map[string]bool{}, untold: map[string]int{}, read: map[string][]loop.Event{}}
 	w.kill.at = kill
 	store, end, err := openStore(cell.Store)
 	if err != nil {
