@@ -161,7 +161,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (s *Server) accept(r *http.Request, body []byte) (*Seen, scripted.Item, *Refusal) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	seen := &Seen{N: len(s.seen) + 1, Wire: s.wire, Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	seen := &Seen{N: len(s.seen) + 1, Wire: s.wire, Path: r.URL.Path, Header: withoutKeys(r.Header), Body: body}
 	var item scripted.Item
 	ref := s.check(r, seen)
 	if ref == nil {
@@ -173,6 +173,15 @@ func (s *Server) accept(r *http.Request, body []byte) (*Seen, scripted.Item, *Re
 	}
 	s.seen = append(s.seen, *seen)
 	return seen, item, ref
+}
+
+// withoutKeys copies headers, save those that hold a secret.
+func withoutKeys(h http.Header) http.Header {
+	h = h.Clone()
+	for _, k := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key"} {
+		h.Del(k)
+	}
+	return h
 }
 
 func (s *Server) next(seen *Seen) (item scripted.Item, ref *Refusal) {

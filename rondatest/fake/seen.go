@@ -16,7 +16,7 @@ type Seen struct {
 	N         int // counts from 1
 	Wire      string
 	Path      string
-	Header    http.Header
+	Header    http.Header // without keys
 	Model     string
 	Stream    bool
 	System    string // all system texts outside and inside the messages, joined by blank lines

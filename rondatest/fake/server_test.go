@@ -190,6 +190,30 @@ func TestDroppedThinkingIsRefused(t *testing.T) {
 	}
 }
 
+func TestRedactedThinking(t *testing.T) {
+	item := scripted.Item{Thinking: "The history.", Calls: []scripted.Call{{Name: "look", Args: `{}`}}}
+	for old, says := range map[string]string{"": "", `"data":"`: "Invalid `data`", `{"type":"redacted_thinking"`: "cannot be modified"} {
+		s := play(t, fake.Anthropic, fake.Options{Redact: true}, item, scripted.Item{Text: "Done."})
+		_, _, body, err := post(t.Context(), t, fake.Anthropic, s, false, fmt.Sprintf(ask[fake.Anthropic], ""))
+		if err != nil || !strings.Contains(body, `"type":"redacted_thinking"`) {
+			t.Fatal(err, body)
+		}
+		hist := turn(fake.Anthropic, body)
+		switch old {
+		case `"data":"`:
+			at := strings.Index(hist, old) + len(old)
+			hist = hist[:at] + "AAAA" + hist[at+4:]
+		case "":
+		default:
+			hist = hist[:strings.Index(hist, old)] + hist[strings.Index(hist, `{"type":"tool_use"`):]
+		}
+		status, _, body, err := post(t.Context(), t, fake.Anthropic, s, false, fmt.Sprintf(ask[fake.Anthropic], hist))
+		if err != nil || (status == 200) != (says == "") || !strings.Contains(body, says) {
+			t.Errorf("%s: %d %s %v", old, status, body, err)
+		}
+	}
+}
+
 func TestPreviousResponse(t *testing.T) {
 	items := []scripted.Item{
 		{Thinking: "Hm.", Text: "I look.", Calls: []scripted.Call{{Name: "look", Args: `{}`, ID: "a"}}}, {Text: "Done."}, {Text: "More."},
