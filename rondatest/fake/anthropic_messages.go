@@ -85,7 +85,7 @@ func (c *anthropicCheck) unanswered(at string, got []string) *Refusal {
 		return nil
 	}
 	return invalid("missing_result", at, "`tool_use` ids were found without `tool_result` blocks immediately after: %s. Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
-		indent(missing))
+		list(missing))
 }
 
 // user checks a user message: results first, one for each call of the message before ("Handle tool calls").

@@ -77,7 +77,7 @@ func (c *chatCheck) unanswered() *Refusal {
 	if len(c.open) == 0 {
 		return nil
 	}
-	ids := indent(c.open)
+	ids := list(c.open)
 	return openAI("missing_result", fmt.Sprintf("messages.[%d].role", c.at+1), "", "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'. The following tool_call_ids did not have response messages: %s", ids)
 }
 

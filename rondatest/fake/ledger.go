@@ -212,4 +212,4 @@ func pieces(r *rand.Rand, text string) []string {
 	return out
 }
 
-func indent(lines []string) string { return strings.Join(lines, ", ") }
+func list(ids []string) string { return strings.Join(ids, ", ") }
