@@ -17,11 +17,13 @@ import (
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
 	"github.com/ronda-go/ronda/model/internal/openaisdk"
+	"github.com/ronda-go/ronda/model/internal/openaiwire"
+	"github.com/ronda-go/ronda/model/openai/internal/codec"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
 // Wire is the name of the protocol, as references to models and blocks carry it.
-const Wire = "openai"
+const Wire = codec.Wire
 
 type config struct{ openaisdk.Config }
 
@@ -120,14 +122,14 @@ func (m *responses) Generate(ctx context.Context, req *model.Request, sink func(
 	}
 	options := m.client.Options(req.Options)
 	stored, _ := options["store"].(bool)
-	e := m.encode(cache, req.Messages, stored)
+	e := codec.Encode(cache, req.Messages, codec.Rules{Stored: stored, Strict: m.strictItems})
 	head, more, err := m.head(req, e, options, stored)
 	if err != nil {
 		return nil, &model.Error{Class: loop.ClassFatal, Code: "bad_request", Message: err.Error(), Err: err}
 	}
 	input := cache.Bytes
 	if from := req.PreviousLen; stored && req.Previous != "" && from > 0 && from < len(req.Messages) {
-		input = cache.Bytes[e.ends[from-1]:]
+		input = cache.Bytes[e.Ends[from-1]:]
 		if len(input) > 0 && input[0] == ',' {
 			input = input[1:]
 		}
@@ -141,17 +143,23 @@ func (m *responses) Generate(ctx context.Context, req *model.Request, sink func(
 	if !req.Stream {
 		sink = nil
 	}
-	r, failed := m.read(a, res, sink)
+	answer := &codec.Answer{Sink: sink}
+	doing := "reading the answer of " + m.client.Name()
+	stream, err := openaiwire.Read(a, res, answer.Event)
+	if err != nil {
+		return nil, a.Failed(doing, err)
+	}
+	r, failed := answer.Response(stream, doing)
 	if failed != nil {
 		return m.failed(failed)
 	}
-	r.Notes = append(e.notes, more...)
+	r.Notes = append(e.Notes, more...)
 	return r, nil
 }
 
 // failed turns what is the provider's word on one generation into a response, and learns from a refusal of encrypted reasoning.
 func (m *responses) failed(e *model.Error) (*model.Response, error) {
-	if r, ok := openaisdk.Refused(e); ok {
+	if r, ok := openaiwire.Refused(e); ok {
 		return r, nil
 	}
 	if !m.plain.Load() && e.Status == http.StatusBadRequest && strings.Contains(e.Message, "Encrypted content is not supported") {

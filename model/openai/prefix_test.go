@@ -3,7 +3,6 @@ package openai_test
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -84,41 +83,6 @@ func TestPrefixStays(t *testing.T) {
 	if now := input(); !bytes.HasPrefix(now, before) {
 		t.Errorf("encoded anew:\n%s", cmp.Diff(string(before), string(now)))
 	}
-}
-
-func FuzzStream(f *testing.F) {
-	f.Add([]byte(events(`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","name":"f"}}`,
-		`{"type":"response.function_call_arguments.delta","output_index":0,"delta":"{"}`, `{"type":"response.incomplete","response":{"status":"incomplete"}}`)), true)
-	f.Add([]byte(events(`{"type":"response.output_item.done","output_index":0,"item":`+message+`}`, `{"type":"response.completed","response":`+whole(reasoning)+`}`)), true)
-	f.Add([]byte(whole(strings.Join([]string{reasoning, message, search, function, refusal}, ","))), false)
-	var answer []byte
-	typ := ""
-	client := &http.Client{Transport: roundTrip(func(r *http.Request) (*http.Response, error) {
-		return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {typ}}, Body: io.NopCloser(bytes.NewReader(answer)), ContentLength: -1, Request: r}, nil
-	})}
-	m := openai.Model("m", openai.BaseURL("http://x/v1"), openai.HTTPClient(client), openai.APIKey("k"))
-	f.Fuzz(func(t *testing.T, b []byte, streamed bool) {
-		answer, typ = b, "application/json"
-		if streamed {
-			typ = "text/event-stream"
-		}
-		var said said
-		res, err := m.Generate(context.Background(), &model.Request{Messages: []*loop.Message{user("x")}, Stream: streamed}, said.sink)
-		if err != nil {
-			if _, ok := err.(*model.Error); !ok {
-				t.Fatalf("%T", err)
-			}
-			return
-		}
-		answer, typ = []byte(whole("")), "application/json"
-		cache := &model.Cache{}
-		if _, err := m.Generate(context.Background(), &model.Request{Messages: []*loop.Message{user("x"), {Role: loop.Assistant, Blocks: res.Blocks}}, Cache: cache}, nil); err != nil {
-			t.Fatal(err)
-		}
-		if sent := "[" + string(cache.Bytes) + "]"; !json.Valid([]byte(sent)) {
-			t.Fatalf("encoded as %s", sent)
-		}
-	})
 }
 
 type roundTrip func(*http.Request) (*http.Response, error)

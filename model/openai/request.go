@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"github.com/ronda-go/ronda/model"
+	"github.com/ronda-go/ronda/model/openai/internal/codec"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
@@ -28,8 +29,8 @@ func reserved(name string) bool {
 }
 
 // head writes all of the body that stands before the items, which follow.
-func (m *responses) head(req *model.Request, e *encoder, options map[string]any, stored bool) (b []byte, notes []string, err error) {
-	declared, notes := e.declared.Tools(req.Tools)
+func (m *responses) head(req *model.Request, e *codec.Encoder, options map[string]any, stored bool) (b []byte, notes []string, err error) {
+	declared, notes := e.Declared.Tools(req.Tools)
 	b = append(make([]byte, 0, 512+len(req.System)+len(req.Extra)+len(declared)), `{"model":`...)
 	b = wire.AppendString(b, m.info.Name)
 	if req.Stream {
@@ -66,7 +67,7 @@ func (m *responses) head(req *model.Request, e *encoder, options map[string]any,
 
 // special writes the members that the adapter and the options set together: store, include, and text (format and verbosity).
 // It returns the options that are left.
-func (m *responses) special(b []byte, req *model.Request, e *encoder, options map[string]any, stored bool, notes *[]string) (map[string]any, []byte, error) {
+func (m *responses) special(b []byte, req *model.Request, e *codec.Encoder, options map[string]any, stored bool, notes *[]string) (map[string]any, []byte, error) {
 	rest := options
 	for _, name := range []string{"store", "include", "text", "reasoning_effort"} {
 		if _, ok := rest[name]; ok {
@@ -91,7 +92,7 @@ func (m *responses) special(b []byte, req *model.Request, e *encoder, options ma
 		return nil, nil, fmt.Errorf("option text: want an object, such as {verbosity: low}; have %T", options["text"])
 	}
 	if req.Output != nil {
-		schema, strict, why := e.declared.Output(req.Output)
+		schema, strict, why := e.Declared.Output(req.Output)
 		*notes = append(*notes, why...)
 		text = with(text, "format", map[string]any{"type": "json_schema", "name": "answer", "schema": json.RawMessage(schema), "strict": strict})
 	}

@@ -12,7 +12,7 @@ import (
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
-	"github.com/ronda-go/ronda/model/internal/openaisdk"
+	"github.com/ronda-go/ronda/model/internal/openaiwire"
 	"github.com/ronda-go/ronda/model/openaichat"
 	"github.com/ronda-go/ronda/rondatest/traffic"
 )
@@ -206,7 +206,7 @@ func userBlocks(raw json.RawMessage) []loop.Block {
 }
 
 func mediaOf(url, name string) *loop.Media {
-	if m, ok := openaisdk.FromDataURL(url); ok {
+	if m, ok := openaiwire.FromDataURL(url); ok {
 		m.Name = name
 		return m
 	}

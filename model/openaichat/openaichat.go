@@ -13,11 +13,13 @@ import (
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
 	"github.com/ronda-go/ronda/model/internal/openaisdk"
+	"github.com/ronda-go/ronda/model/internal/openaiwire"
+	"github.com/ronda-go/ronda/model/openaichat/internal/codec"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
 // Wire is the name of the protocol, as references to models and blocks carry it.
-const Wire = "openaichat"
+const Wire = codec.Wire
 
 type config struct {
 	openaisdk.Config
@@ -129,7 +131,7 @@ func (m *chat) Generate(ctx context.Context, req *model.Request, sink func(model
 	if cache == nil {
 		cache = &model.Cache{}
 	}
-	e := m.encode(cache, req.Messages)
+	e := codec.Encode(cache, req.Messages, codec.Rules{NoThoughts: m.quirks.NoThoughts, ShortIDs: m.quirks.ShortIDs})
 	head, more, err := m.head(req, e)
 	if err != nil {
 		return nil, &model.Error{Class: loop.ClassFatal, Code: "bad_request", Message: err.Error(), Err: err}
@@ -138,8 +140,8 @@ func (m *chat) Generate(ctx context.Context, req *model.Request, sink func(model
 	defer a.End()
 	res, failed := m.client.Post(a.Context(), a, "chat/completions", wire.Splice(head, cache.Bytes, []byte("]}")), req.Stream)
 	if failed != nil {
-		if r, ok := openaisdk.Refused(failed); ok {
-			r.Notes = append(e.notes, more...)
+		if r, ok := openaiwire.Refused(failed); ok {
+			r.Notes = append(e.Notes, more...)
 			return r, nil
 		}
 		return nil, failed
@@ -147,10 +149,16 @@ func (m *chat) Generate(ctx context.Context, req *model.Request, sink func(model
 	if !req.Stream {
 		sink = nil
 	}
-	r, failed := m.read(a, res, sink)
+	answer := &codec.Answer{Sink: sink}
+	doing := "reading the answer of " + m.client.Name()
+	stream, err := openaiwire.Read(a, res, answer.Event)
+	if err != nil {
+		return nil, a.Failed(doing, err)
+	}
+	r, failed := answer.Response(stream, doing)
 	if failed != nil {
 		return nil, failed
 	}
-	r.Notes = append(e.notes, more...)
+	r.Notes = append(e.Notes, more...)
 	return r, nil
 }

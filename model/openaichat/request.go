@@ -4,6 +4,7 @@ import (
 	"strconv"
 
 	"github.com/ronda-go/ronda/model"
+	"github.com/ronda-go/ronda/model/openaichat/internal/codec"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
@@ -18,8 +19,8 @@ func reserved(name string) bool {
 
 // head writes all of the body that stands before the transcript: the members in a fixed order, then the list of messages up to
 // and with the instructions. The transcript follows, so that nothing before it has to be known when a message is encoded.
-func (m *chat) head(req *model.Request, e *encoder) (b []byte, notes []string, err error) {
-	declared, notes := e.declared.Tools(req.Tools)
+func (m *chat) head(req *model.Request, e *codec.Encoder) (b []byte, notes []string, err error) {
+	declared, notes := e.Declared.Tools(req.Tools)
 	b = append(make([]byte, 0, 512+len(req.System)+len(req.Extra)+len(declared)), `{"model":`...)
 	b = wire.AppendString(b, m.info.Name)
 	if req.Stream {
@@ -37,7 +38,7 @@ func (m *chat) head(req *model.Request, e *encoder) (b []byte, notes []string, e
 		b = strconv.AppendInt(append(b, ':'), req.MaxOutput, 10)
 	}
 	if req.Output != nil {
-		schema, strict, more := e.declared.Output(req.Output)
+		schema, strict, more := e.Declared.Output(req.Output)
 		notes = append(notes, more...)
 		b = append(append(b, `,"response_format":{"type":"json_schema","json_schema":{"name":"answer","schema":`...), schema...)
 		b = append(strconv.AppendBool(append(b, `,"strict":`...), strict), "}}"...)

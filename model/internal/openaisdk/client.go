@@ -1,6 +1,5 @@
-// Package openaisdk is what the two adapters for OpenAI's protocols share: the vendor's SDK as transport (addresses,
-// authentication, headers; its retries are off), the shapes in which OpenAI and compatible servers report errors, and the
-// subset of JSON Schema that strict mode takes.
+// Package openaisdk sends the requests of the two adapters for OpenAI's protocols through the vendor's SDK: addresses,
+// authentication, headers; its retries are off.
 package openaisdk
 
 import (
@@ -20,6 +19,7 @@ import (
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
 	"github.com/ronda-go/ronda/model/catalogue"
+	"github.com/ronda-go/ronda/model/internal/openaiwire"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
@@ -231,7 +231,7 @@ func (c *Client) Post(ctx context.Context, a *wire.Attempt, path string, body *w
 	if rerr != nil {
 		return nil, a.Failed("reading the error of "+c.Name(), rerr)
 	}
-	e := Failure(res.StatusCode, res.Header, b)
+	e := openaiwire.Failure(res.StatusCode, res.Header, b)
 	if res.StatusCode == http.StatusUnauthorized {
 		if key, variable := c.key(); key == "" {
 			e.Message += " (no key was sent: set " + variable + ")"

@@ -1,8 +1,7 @@
-package openai
+package codec
 
 import (
 	"bytes"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -10,18 +9,14 @@ import (
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
-	"github.com/ronda-go/ronda/model/internal/openaisdk"
+	"github.com/ronda-go/ronda/model/internal/openaiwire"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
-// read reads a response of a good status, whole or as a stream, whichever came.
-func (m *responses) read(at *wire.Attempt, res *http.Response, sink func(model.Delta)) (*model.Response, *model.Error) {
-	a := &answer{sink: sink}
-	doing := "reading the answer of " + m.client.Name()
-	stream, err := openaisdk.Read(at, res, a.event)
+// Response is what was read: a response, or the error that came instead of one. Stream says that it came as a stream, doing what
+// was being done, for the error.
+func (a *Answer) Response(stream bool, doing string) (*model.Response, *model.Error) {
 	switch {
-	case err != nil:
-		return nil, at.Failed(doing, err)
 	case a.failed != nil:
 		return nil, a.failed
 	case a.final.Exists():
@@ -34,9 +29,9 @@ func (m *responses) read(at *wire.Attempt, res *http.Response, sink func(model.D
 	return nil, &model.Error{Class: loop.ClassTransient, Lost: true, Code: "no_response", Message: doing + ": it holds no response"}
 }
 
-// answer gathers one response.
-type answer struct {
-	sink   func(model.Delta)
+// Answer gathers one response.
+type Answer struct {
+	Sink   func(model.Delta) // nil: nobody listens
 	items  []*item
 	final  gjson.Result // the response object, of a whole response or of the last event
 	done   bool         // [DONE] was seen
@@ -53,8 +48,8 @@ var skipped = map[string]bool{
 
 var sentinel = []byte("[DONE]")
 
-// event reads a whole response or the data of one event.
-func (a *answer) event(name, data []byte) error {
+// Event reads a whole response or the data of one event; it returns wire.ErrStop at the end of a stream.
+func (a *Answer) Event(name, data []byte) error {
 	if bytes.Equal(bytes.TrimSpace(data), sentinel) {
 		a.done = true
 		return wire.ErrStop
@@ -63,7 +58,7 @@ func (a *answer) event(name, data []byte) error {
 		return nil
 	}
 	if !wire.Valid(data) {
-		return openaisdk.NoJSON(data)
+		return openaiwire.NoJSON(data)
 	}
 	v := gjson.ParseBytes(data)
 	kind := v.Get("type").Str
@@ -80,14 +75,14 @@ func (a *answer) event(name, data []byte) error {
 		// The end: nothing follows but the sentinel of some gateways.
 		return wire.ErrStop
 	case "error":
-		a.failed = openaisdk.InBody(v)
+		a.failed = openaiwire.InBody(v)
 		return wire.ErrStop
 	case "":
 		switch {
 		case v.Get("object").Str == "response" || v.Get("output").IsArray():
 			a.final = v
-		case string(name) == "error" || openaisdk.IsError(v):
-			a.failed = openaisdk.InBody(v)
+		case string(name) == "error" || openaiwire.IsError(v):
+			a.failed = openaiwire.InBody(v)
 			return wire.ErrStop
 		}
 	}
@@ -97,7 +92,7 @@ func (a *answer) event(name, data []byte) error {
 // response makes the value of what was read. Items that were streamed to their end count, since those are what clients were made
 // to send back: the final response has none of them at some backends (ChatGPT's), and other encryptions of the same thoughts at
 // OpenAI's own. Where an item was not streamed to its end the final response counts, if it has any.
-func (a *answer) response(doing string) (*model.Response, *model.Error) {
+func (a *Answer) response(doing string) (*model.Response, *model.Error) {
 	output := a.final.Get("output")
 	count := 0
 	output.ForEach(func(_, _ gjson.Result) bool { count++; return true })
@@ -109,7 +104,7 @@ func (a *answer) response(doing string) (*model.Response, *model.Error) {
 	} else {
 		items = output.Array()
 	}
-	usage := openaisdk.ResponsesUsage(a.final.Get("usage"))
+	usage := openaiwire.ResponsesUsage(a.final.Get("usage"))
 	if e := ended(a.final, usage, doing); e != nil {
 		return nil, e
 	}
@@ -138,7 +133,7 @@ func ended(final gjson.Result, usage *loop.Usage, doing string) *model.Error {
 	var e *model.Error
 	switch status := final.Get("status").Str; status {
 	case "failed":
-		e = openaisdk.InBody(final.Get("error"))
+		e = openaiwire.InBody(final.Get("error"))
 	case "cancelled":
 		e = &model.Error{Class: loop.ClassTransient, Lost: true, Code: status, Message: doing + ": the response was cancelled at the provider"}
 	case "queued", "in_progress":

@@ -1,4 +1,4 @@
-package openaichat
+package codec
 
 import (
 	"slices"
@@ -22,7 +22,7 @@ type detail struct {
 }
 
 // reasoning reads a member that holds a thought as text. Some servers send the same text in two members.
-func (a *answer) reasoning(member string, v gjson.Result) {
+func (a *Answer) reasoning(member string, v gjson.Result) {
 	if v.Type != gjson.String || v.Str == "" {
 		return
 	}
@@ -34,14 +34,14 @@ func (a *answer) reasoning(member string, v gjson.Result) {
 	}
 }
 
-func (a *answer) think0(s string) {
+func (a *Answer) think0(s string) {
 	t := a.thought.add(s)
 	a.emit(model.Delta{Channel: model.Thought, Text: t})
 }
 
 const detailsMember = "reasoning_details"
 
-func (a *answer) addDetails(v gjson.Result) {
+func (a *Answer) addDetails(v gjson.Result) {
 	if !v.IsArray() || len(v.Raw) <= 2 {
 		return
 	}
@@ -54,7 +54,7 @@ func (a *answer) addDetails(v gjson.Result) {
 	})
 }
 
-func (a *answer) detail(v gjson.Result) {
+func (a *Answer) detail(v gjson.Result) {
 	kind, index := v.Get("type").Str, v.Get("index").Raw
 	field := ""
 	switch kind {

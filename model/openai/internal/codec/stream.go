@@ -1,4 +1,4 @@
-package openai
+package codec
 
 import (
 	"slices"
@@ -27,7 +27,7 @@ type item struct {
 }
 
 // slot finds the item that an event is about, by its place in the output, else by its id.
-func (a *answer) slot(v gjson.Result) *item {
+func (a *Answer) slot(v gjson.Result) *item {
 	index, id := v.Get("output_index"), v.Get("item_id").Str
 	if id == "" {
 		id = v.Get("item.id").Str
@@ -50,7 +50,7 @@ func (a *answer) slot(v gjson.Result) *item {
 	return it
 }
 
-func (it *item) added(a *answer, v gjson.Result) {
+func (it *item) added(a *Answer, v gjson.Result) {
 	it.raw, it.kind = v.Raw, v.Get("type").Str
 	if it.kind == "function_call" {
 		it.call(a, v, "")
@@ -58,9 +58,9 @@ func (it *item) added(a *answer, v gjson.Result) {
 }
 
 // ended takes the whole item. What no delta has said before (arguments that came at once) is said now.
-func (it *item) ended(a *answer, v gjson.Result) {
+func (it *item) ended(a *Answer, v gjson.Result) {
 	it.raw, it.kind, it.done = v.Raw, v.Get("type").Str, true
-	if it.text.Len() > 0 || a.sink == nil {
+	if it.text.Len() > 0 || a.Sink == nil {
 		return
 	}
 	bs, _ := blocks([]gjson.Result{v})
@@ -77,7 +77,7 @@ func (it *item) ended(a *answer, v gjson.Result) {
 }
 
 // call gives on the name of a call with its first delta.
-func (it *item) call(a *answer, v gjson.Result, piece string) {
+func (it *item) call(a *Answer, v gjson.Result, piece string) {
 	d := model.Delta{Channel: model.Arguments, Block: a.block(it), Text: piece}
 	if !it.said {
 		it.said, d.Name, d.ID = true, strings.Clone(v.Get("name").Str), strings.Clone(v.Get("call_id").Str)
@@ -85,16 +85,16 @@ func (it *item) call(a *answer, v gjson.Result, piece string) {
 	a.emit(d)
 }
 
-func (a *answer) emit(d model.Delta) {
-	if a.sink != nil && d.Text+d.Name != "" {
-		a.sink(d)
+func (a *Answer) emit(d model.Delta) {
+	if a.Sink != nil && d.Text+d.Name != "" {
+		a.Sink(d)
 	}
 }
 
 // block is the place of an item's block: the number of items before it, which is exact unless one of them has several texts.
-func (a *answer) block(it *item) int { return max(0, slices.Index(a.items, it)) }
+func (a *Answer) block(it *item) int { return max(0, slices.Index(a.items, it)) }
 
-func (a *answer) delta(kind string, v gjson.Result) {
+func (a *Answer) delta(kind string, v gjson.Result) {
 	it := a.slot(v)
 	piece := it.held.Push(v.Get("delta").Str)
 	channel := model.Text

@@ -1,28 +1,22 @@
-package openaichat
+package codec
 
 import (
 	"bytes"
-	"net/http"
 	"strings"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
-	"github.com/ronda-go/ronda/model/internal/openaisdk"
+	"github.com/ronda-go/ronda/model/internal/openaiwire"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
-// read reads a response of a good status, whole or as a stream, whichever came.
-func (m *chat) read(at *wire.Attempt, res *http.Response, sink func(model.Delta)) (*model.Response, *model.Error) {
-	a := &answer{sink: sink}
-	doing := "reading the answer of " + m.client.Name()
-	stream, err := openaisdk.Read(at, res, a.event)
-	if err != nil {
-		return nil, at.Failed(doing, err)
-	}
+// Response is what was read: a response, or the error that came instead of one. Stream says that it came as a stream, doing what
+// was being done, for the error.
+func (a *Answer) Response(stream bool, doing string) (*model.Response, *model.Error) {
 	if a.failed != nil {
-		if r, ok := openaisdk.Refused(a.failed); ok {
+		if r, ok := openaiwire.Refused(a.failed); ok {
 			r.Blocks, r.Usage, r.Model, r.ID = a.blocks(), a.usage, a.model, a.id
 			return r, nil
 		}
@@ -46,18 +40,18 @@ func (m *chat) read(at *wire.Attempt, res *http.Response, sink func(model.Delta)
 
 var done = []byte("[DONE]")
 
-// event reads a whole body or the data of one event.
-func (a *answer) event(name, data []byte) error {
+// Event reads a whole body or the data of one event; it returns wire.ErrStop at the end of a stream.
+func (a *Answer) Event(name, data []byte) error {
 	if bytes.Equal(bytes.TrimSpace(data), done) {
 		a.done = true
 		return wire.ErrStop
 	}
 	if !wire.Valid(data) {
-		return openaisdk.NoJSON(data)
+		return openaiwire.NoJSON(data)
 	}
 	v := gjson.ParseBytes(data)
-	if !a.body(v) && a.failed == nil && (string(name) == "error" || openaisdk.IsError(v)) {
-		a.failed = openaisdk.InBody(v)
+	if !a.body(v) && a.failed == nil && (string(name) == "error" || openaiwire.IsError(v)) {
+		a.failed = openaiwire.InBody(v)
 	}
 	if a.failed != nil {
 		return wire.ErrStop
@@ -65,11 +59,11 @@ func (a *answer) event(name, data []byte) error {
 	return nil
 }
 
-func (a *answer) empty() bool {
+func (a *Answer) empty() bool {
 	return len(a.members)+len(a.parts)+len(a.calls) == 0 && a.refusal.b.Len() == 0
 }
 
-func (a *answer) response() *model.Response {
+func (a *Answer) response() *model.Response {
 	r := &model.Response{Blocks: a.blocks(), Finish: finish(a.finish), Usage: a.usage, Model: a.model, ID: a.id}
 	switch {
 	case a.refusal.b.Len() > 0:
@@ -98,7 +92,7 @@ func finish(s string) loop.Finish {
 }
 
 // blocks are the response in the order in which it goes back.
-func (a *answer) blocks() []loop.Block {
+func (a *Answer) blocks() []loop.Block {
 	if a.empty() && len(a.extra) == 0 {
 		return nil
 	}
@@ -140,7 +134,7 @@ func object(open string, members []byte, end string) []byte {
 // thoughtMembers names the members in which the thought came; null stands for its text. Where reasoning_details came, reasoning
 // says nothing that they do not say and stays away (OpenRouter takes one of them); reasoning_content does not, since servers that
 // put a gateway's details beside it (Avian) still look there.
-func (a *answer) thoughtMembers() []byte {
+func (a *Answer) thoughtMembers() []byte {
 	b := []byte{'{'}
 	for _, name := range a.members {
 		if name == detailsMember && len(a.details) == 0 || name == "reasoning" && len(a.details) > 0 {

@@ -1,4 +1,7 @@
-package openaisdk
+// Package openaiwire is what the two protocols of OpenAI share on the wire: the shapes in which OpenAI and compatible servers
+// report errors and usage, schemas as they take them, media. It does not import the SDK, so that decoders can be fuzzed without
+// instrumenting all of it.
+package openaiwire
 
 import (
 	"errors"

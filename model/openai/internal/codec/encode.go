@@ -1,60 +1,70 @@
-package openai
+// Package codec writes transcripts as items of the Responses API and reads its responses and streams.
+package codec
 
 import (
 	"github.com/tidwall/gjson"
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
-	"github.com/ronda-go/ronda/model/internal/openaisdk"
+	"github.com/ronda-go/ronda/model/internal/openaiwire"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
-// encoder is what the cache keeps beside the bytes.
-type encoder struct {
-	ids    wire.IDs
-	b      []byte
-	ends   []int // where the items of each message end
-	notes  []string
-	stored bool
-	strict bool
+// Wire is the name of the protocol, as references to models and blocks carry it.
+const Wire = "openai"
 
-	declared openaisdk.Declared
+// Rules say how a transcript is written.
+type Rules struct {
+	Stored bool // the provider keeps responses
+	// Strict says that the provider looks items up by their ids, so that a thought it neither stored nor gave encrypted must not
+	// go back.
+	Strict bool
 }
 
-// encode appends the items of the messages that the cache does not have yet.
-func (m *responses) encode(c *model.Cache, msgs []*loop.Message, stored bool) *encoder {
+// Encoder is what the cache keeps beside the bytes.
+type Encoder struct {
+	Declared openaiwire.Declared
+	Notes    []string // what was left out of the messages that were encoded last
+	Ends     []int    // where in the cache's bytes the items of each message end
+
+	rules Rules
+	ids   wire.IDs
+	b     []byte
+}
+
+// Encode appends to the cache the items of the messages that it does not have yet.
+func Encode(c *model.Cache, msgs []*loop.Message, r Rules) *Encoder {
 	c.Reset(Wire, msgs)
-	e, ok := c.State.(*encoder)
-	if !ok || e.stored != stored {
+	e, ok := c.State.(*Encoder)
+	if !ok || e.rules != r {
 		*c = model.Cache{Wire: Wire}
 		// Here strict is the API's default, so it is said in each case.
-		e = &encoder{stored: stored, strict: m.strictItems,
-			declared: openaisdk.Declared{Open: `{"type":"function","name":`, Close: "}", Strict: true}}
+		e = &Encoder{rules: r, Declared: openaiwire.Declared{Open: `{"type":"function","name":`, Close: "}", Strict: true}}
 		c.State = e
 	}
-	e.b, e.notes = c.Bytes, nil
+	e.b, e.Notes = c.Bytes, nil
 	if len(msgs) == 0 {
 		return e
 	}
 	for _, msg := range msgs[c.N:] {
 		e.message(msg)
-		e.ends = append(e.ends, len(e.b))
+		e.Ends = append(e.Ends, len(e.b))
 	}
 	c.Bytes, c.N, c.First = e.b, len(msgs), msgs[0]
 	return e
 }
 
-func (e *encoder) str(s string) { e.b = wire.AppendString(e.b, s) }
+func (e *Encoder) str(s string) { e.b = wire.AppendString(e.b, s) }
 
 // item begins an item.
-func (e *encoder) item(open string) {
+func (e *Encoder) item(open string) {
 	if len(e.b) > 0 {
 		e.b = append(e.b, ',')
 	}
 	e.b = append(e.b, open...)
 }
 
-func (e *encoder) message(msg *loop.Message) {
+func (e *Encoder) message(msg *loop.Message) {
 	switch msg.Role {
 	case loop.Assistant:
 		e.assistant(msg)
@@ -76,7 +86,7 @@ func (e *encoder) message(msg *loop.Message) {
 }
 
 // parts writes texts and media as a list.
-func (e *encoder) parts(blocks []loop.Block) {
+func (e *Encoder) parts(blocks []loop.Block) {
 	e.b = append(e.b, '[')
 	n := len(e.b)
 	for i := range blocks {
@@ -99,20 +109,20 @@ func (e *encoder) parts(blocks []loop.Block) {
 	e.b = append(e.b, ']')
 }
 
-func (e *encoder) text(s string) {
+func (e *Encoder) text(s string) {
 	e.b = append(e.b, `{"type":"input_text","text":`...)
 	e.str(s)
 	e.b = append(e.b, '}')
 }
 
-func (e *encoder) media(m *loop.Media) {
-	addr, ok := openaisdk.Address(nil, m)
+func (e *Encoder) media(m *loop.Media) {
+	addr, ok := openaiwire.Address(nil, m)
 	switch {
 	case !ok:
-		e.notes = append(e.notes, "media left out: "+openaisdk.Missing(m))
-		e.text(openaisdk.Missing(m))
+		e.Notes = append(e.Notes, "media left out: "+openaiwire.Missing(m))
+		e.text(openaiwire.Missing(m))
 		return
-	case openaisdk.IsImage(m):
+	case openaiwire.IsImage(m):
 		e.b = append(append(e.b, `{"type":"input_image","detail":"auto","image_url":`...), addr...)
 	case m.URL != "":
 		e.b = append(append(e.b, `{"type":"input_file","file_url":`...), addr...)
@@ -128,7 +138,7 @@ func (e *encoder) media(m *loop.Media) {
 	e.b = append(e.b, '}')
 }
 
-func (e *encoder) result(b *loop.Block) {
+func (e *Encoder) result(b *loop.Block) {
 	e.item(`{"type":"function_call_output","call_id":`)
 	e.str(e.ids.Result(b))
 	e.b = append(e.b, `,"output":`...)
@@ -148,7 +158,7 @@ func (e *encoder) result(b *loop.Block) {
 }
 
 // assistant writes the items of a turn of the model in their order. Thoughts and opaque items of other wires are left out.
-func (e *encoder) assistant(msg *loop.Message) {
+func (e *Encoder) assistant(msg *loop.Message) {
 	// A thought that the provider has not stored and did not encrypt cannot go back, and items that came with one are refused
 	// without it unless they go back without their ids, as if they were the client's.
 	bare := false
@@ -174,12 +184,12 @@ func (e *encoder) assistant(msg *loop.Message) {
 	}
 }
 
-func (e *encoder) unsendable(b *loop.Block) bool {
-	return e.strict && !e.stored && gjson.GetBytes(b.Raw, "encrypted_content").Str == ""
+func (e *Encoder) unsendable(b *loop.Block) bool {
+	return e.rules.Strict && !e.rules.Stored && gjson.GetBytes(b.Raw, "encrypted_content").Str == ""
 }
 
 // output writes a message of the model: all texts from the first of bs on that came in one item. It returns how many.
-func (e *encoder) output(bs []loop.Block, bare bool) int {
+func (e *Encoder) output(bs []loop.Block, bare bool) int {
 	raw := gjson.Result{}
 	if bs[0].Wire == Wire && len(bs[0].Raw) > 0 {
 		raw = gjson.ParseBytes(bs[0].Raw)
@@ -218,7 +228,7 @@ func (e *encoder) output(bs []loop.Block, bare bool) int {
 // callMembers are the members of a call that the API takes back beside those that have a field.
 var callMembers = []string{"id", "status", "namespace", "caller", "async"}
 
-func (e *encoder) call(b *loop.Block, own bool) {
+func (e *Encoder) call(b *loop.Block, own bool) {
 	e.item(`{"type":"function_call","call_id":`)
 	e.str(e.ids.Call(b, b.Wire == Wire))
 	e.b = append(e.b, `,"name":`...)
@@ -241,12 +251,12 @@ func (e *encoder) call(b *loop.Block, own bool) {
 }
 
 // image writes an image that the provider's own tool made; media of the model that came elsewhere have no place in its turn.
-func (e *encoder) image(b *loop.Block, own bool) {
+func (e *Encoder) image(b *loop.Block, own bool) {
 	if !own || len(b.Raw) < 2 || b.Media == nil || len(b.Media.Data) == 0 {
-		e.notes = append(e.notes, "an image of the model is left out")
+		e.Notes = append(e.Notes, "an image of the model is left out")
 		return
 	}
-	addr, _ := openaisdk.Address(nil, &loop.Media{Data: b.Media.Data})
+	addr, _ := openaiwire.Address(nil, &loop.Media{Data: b.Media.Data})
 	e.item(string(b.Raw[:len(b.Raw)-1]))
 	e.b = append(e.b, `,"result":"`...)
 	e.b = append(append(e.b, addr[len(`"data:;base64,`):]...), '}')

@@ -1,4 +1,5 @@
-package openaichat
+// Package codec writes transcripts as messages of Chat Completions and reads its responses and streams.
+package codec
 
 import (
 	"crypto/sha256"
@@ -7,21 +8,30 @@ import (
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
-	"github.com/ronda-go/ronda/model/internal/openaisdk"
+	"github.com/ronda-go/ronda/model/internal/openaiwire"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
-// encoder is what the cache keeps beside the bytes.
-type encoder struct {
-	ids   wire.IDs
-	b     []byte
-	notes []string
+// Wire is the name of the protocol, as references to models and blocks carry it.
+const Wire = "openaichat"
+
+// Rules say how a transcript is written.
+type Rules struct {
+	NoThoughts bool // thoughts do not go back
+	ShortIDs   bool // ids of calls that come from elsewhere have nine letters and digits
+}
+
+// Encoder is what the cache keeps beside the bytes.
+type Encoder struct {
+	Declared openaiwire.Declared
+	Notes    []string // what was left out of the messages that were encoded last
+
+	ids wire.IDs
+	b   []byte
 	// media of results wait here until the results of the turn are all written: the protocol takes images from users alone, and
 	// no message may stand between results.
-	media []media
-	// thoughts go back (see Quirks).
+	media    []media
 	thoughts bool
-	declared openaisdk.Declared
 }
 
 type media struct {
@@ -29,19 +39,19 @@ type media struct {
 	block    *loop.Block
 }
 
-// encode appends the messages that the cache does not have yet.
-func (m *chat) encode(c *model.Cache, msgs []*loop.Message) *encoder {
+// Encode appends to the cache the messages that it does not have yet.
+func Encode(c *model.Cache, msgs []*loop.Message, r Rules) *Encoder {
 	c.Reset(Wire, msgs)
-	e, ok := c.State.(*encoder)
+	e, ok := c.State.(*Encoder)
 	if !ok {
 		*c = model.Cache{Wire: Wire}
-		e = &encoder{thoughts: !m.quirks.NoThoughts, declared: openaisdk.Declared{Open: `{"type":"function","function":{"name":`, Close: "}}"}}
-		if m.quirks.ShortIDs {
+		e = &Encoder{thoughts: !r.NoThoughts, Declared: openaiwire.Declared{Open: `{"type":"function","function":{"name":`, Close: "}}"}}
+		if r.ShortIDs {
 			e.ids.Make = shortID
 		}
 		c.State = e
 	}
-	e.b, e.notes = c.Bytes, nil
+	e.b, e.Notes = c.Bytes, nil
 	if len(msgs) == 0 {
 		return e
 	}
@@ -78,16 +88,16 @@ func containsAny(s, chars string) bool {
 	return false
 }
 
-func (e *encoder) open(role string) {
+func (e *Encoder) open(role string) {
 	if len(e.b) > 0 {
 		e.b = append(e.b, ',')
 	}
 	e.b = append(append(append(e.b, `{"role":"`...), role...), '"')
 }
 
-func (e *encoder) str(s string) { e.b = wire.AppendString(e.b, s) }
+func (e *Encoder) str(s string) { e.b = wire.AppendString(e.b, s) }
 
-func (e *encoder) message(msg *loop.Message) {
+func (e *Encoder) message(msg *loop.Message) {
 	if msg.Role != loop.Tool {
 		e.flush()
 	}
@@ -105,7 +115,7 @@ func (e *encoder) message(msg *loop.Message) {
 	}
 }
 
-func (e *encoder) user(msg *loop.Message) {
+func (e *Encoder) user(msg *loop.Message) {
 	e.open("user")
 	e.b = append(e.b, `,"content":`...)
 	if len(msg.Blocks) == 1 && msg.Blocks[0].Kind == loop.BlockText {
@@ -125,7 +135,7 @@ func (e *encoder) user(msg *loop.Message) {
 }
 
 // part writes one part of a user's content and returns 1, or 0 where there is nothing to write.
-func (e *encoder) part(b *loop.Block, n int) int {
+func (e *Encoder) part(b *loop.Block, n int) int {
 	switch b.Kind {
 	case loop.BlockText:
 		e.textPart(b.Text, n)
@@ -137,7 +147,7 @@ func (e *encoder) part(b *loop.Block, n int) int {
 	return 1
 }
 
-func (e *encoder) textPart(text string, n int) {
+func (e *Encoder) textPart(text string, n int) {
 	if n > 0 {
 		e.b = append(e.b, ',')
 	}
@@ -146,17 +156,17 @@ func (e *encoder) textPart(text string, n int) {
 	e.b = append(e.b, '}')
 }
 
-func (e *encoder) mediaPart(m *loop.Media, n int) {
-	addr, ok := openaisdk.Address(nil, m)
+func (e *Encoder) mediaPart(m *loop.Media, n int) {
+	addr, ok := openaiwire.Address(nil, m)
 	if !ok {
-		e.notes = append(e.notes, "media left out: "+openaisdk.Missing(m))
-		e.textPart(openaisdk.Missing(m), n)
+		e.Notes = append(e.Notes, "media left out: "+openaiwire.Missing(m))
+		e.textPart(openaiwire.Missing(m), n)
 		return
 	}
 	if n > 0 {
 		e.b = append(e.b, ',')
 	}
-	if openaisdk.IsImage(m) {
+	if openaiwire.IsImage(m) {
 		e.b = append(append(e.b, `{"type":"image_url","image_url":{"url":`...), addr...)
 	} else {
 		e.b = append(e.b, `{"type":"file","file":{"filename":`...)
@@ -166,7 +176,7 @@ func (e *encoder) mediaPart(m *loop.Media, n int) {
 	e.b = append(e.b, "}}"...)
 }
 
-func (e *encoder) result(b *loop.Block) {
+func (e *Encoder) result(b *loop.Block) {
 	id := e.ids.Result(b)
 	e.open("tool")
 	e.b = append(e.b, `,"tool_call_id":`...)
@@ -189,7 +199,7 @@ func (e *encoder) result(b *loop.Block) {
 }
 
 // flush writes the media of results as a message of the user.
-func (e *encoder) flush() {
+func (e *Encoder) flush() {
 	if len(e.media) == 0 {
 		return
 	}
@@ -212,7 +222,7 @@ func (e *encoder) flush() {
 
 // assistant writes a turn of the model. Blocks of other wires that have no meaning here (their thoughts and opaque blocks) are
 // left out.
-func (e *encoder) assistant(msg *loop.Message) {
+func (e *Encoder) assistant(msg *loop.Message) {
 	e.open("assistant")
 	e.content(msg)
 	for i := range msg.Blocks {
@@ -246,7 +256,7 @@ func (e *encoder) assistant(msg *loop.Message) {
 }
 
 // content writes the texts of a turn: null beside calls where there are none, a list where thoughts stand among them (Mistral).
-func (e *encoder) content(msg *loop.Message) {
+func (e *Encoder) content(msg *loop.Message) {
 	text, calls, parts := "", false, false
 	for i := range msg.Blocks {
 		switch b := &msg.Blocks[i]; b.Kind {
@@ -273,11 +283,11 @@ func (e *encoder) content(msg *loop.Message) {
 }
 
 // isPart reports whether a block came as a part of the content, which its Raw then holds under "part".
-func (e *encoder) isPart(b *loop.Block) bool {
+func (e *Encoder) isPart(b *loop.Block) bool {
 	return b.Wire == Wire && len(b.Raw) > 0 && (e.thoughts || b.Kind != loop.BlockThought) && gjson.GetBytes(b.Raw, "part").Exists()
 }
 
-func (e *encoder) contentParts(msg *loop.Message) {
+func (e *Encoder) contentParts(msg *loop.Message) {
 	e.b = append(e.b, '[')
 	n := 0
 	for i := range msg.Blocks {
@@ -298,7 +308,7 @@ func (e *encoder) contentParts(msg *loop.Message) {
 }
 
 // rawPart writes a part that is no text: a thought from its text and the further members that came with it, all else as it came.
-func (e *encoder) rawPart(b *loop.Block) {
+func (e *Encoder) rawPart(b *loop.Block) {
 	part := gjson.GetBytes(b.Raw, "part")
 	if b.Kind != loop.BlockThought {
 		e.b = append(e.b, part.Raw...)
@@ -315,7 +325,7 @@ func (e *encoder) rawPart(b *loop.Block) {
 }
 
 // members writes what came beside the fields of a message, member by member; null stands for the text of the block.
-func (e *encoder) members(raw []byte, text string) {
+func (e *Encoder) members(raw []byte, text string) {
 	gjson.ParseBytes(raw).ForEach(func(k, v gjson.Result) bool {
 		if k.Str == "part" {
 			return true
@@ -330,7 +340,7 @@ func (e *encoder) members(raw []byte, text string) {
 	})
 }
 
-func (e *encoder) call(b *loop.Block) {
+func (e *Encoder) call(b *loop.Block) {
 	own := b.Wire == Wire
 	args := b.Args
 	if args == "" {

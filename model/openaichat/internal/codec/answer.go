@@ -1,4 +1,4 @@
-package openaichat
+package codec
 
 import (
 	"strings"
@@ -7,13 +7,13 @@ import (
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
-	"github.com/ronda-go/ronda/model/internal/openaisdk"
+	"github.com/ronda-go/ronda/model/internal/openaiwire"
 	"github.com/ronda-go/ronda/model/wire"
 )
 
-// answer gathers one response. A whole message and the deltas of a stream go the same way, so both yield the same value.
-type answer struct {
-	sink func(model.Delta)
+// Answer gathers one response. A whole message and the deltas of a stream go the same way, so both yield the same value.
+type Answer struct {
+	Sink func(model.Delta) // nil: nobody listens
 
 	id, model string
 	finish    string
@@ -68,7 +68,7 @@ type call struct {
 
 // body reads a whole response or one event of a stream; the members of both are the same save for message and delta. It reports
 // whether there were choices, be it none of them.
-func (a *answer) body(v gjson.Result) (choices bool) {
+func (a *Answer) body(v gjson.Result) (choices bool) {
 	v.ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
 		case "id":
@@ -89,7 +89,7 @@ func (a *answer) body(v gjson.Result) (choices bool) {
 			}
 		case "error":
 			if v.Type != gjson.Null {
-				a.failed = openaisdk.InBody(v)
+				a.failed = openaiwire.InBody(v)
 			}
 		}
 		return true
@@ -105,14 +105,14 @@ func keep(have, v string) string {
 	return strings.Clone(v)
 }
 
-func (a *answer) setUsage(v gjson.Result) {
-	if u := openaisdk.ChatUsage(v); u != nil {
+func (a *Answer) setUsage(v gjson.Result) {
+	if u := openaiwire.ChatUsage(v); u != nil {
 		a.usage = u
 	}
 }
 
 // choice reads one choice. Only the first counts: more are never asked for.
-func (a *answer) choice(c gjson.Result) {
+func (a *Answer) choice(c gjson.Result) {
 	if c.Get("index").Int() != 0 {
 		return
 	}
@@ -131,14 +131,14 @@ func (a *answer) choice(c gjson.Result) {
 			a.setUsage(v)
 		case "error": // OpenRouter
 			if v.Type != gjson.Null {
-				a.failed = openaisdk.InBody(v)
+				a.failed = openaiwire.InBody(v)
 			}
 		}
 		return true
 	})
 }
 
-func (a *answer) message(m gjson.Result) {
+func (a *Answer) message(m gjson.Result) {
 	m.ForEach(func(k, v gjson.Result) bool {
 		if v.Type == gjson.Null {
 			return true
@@ -166,13 +166,13 @@ func (a *answer) message(m gjson.Result) {
 	})
 }
 
-func (a *answer) emit(d model.Delta) {
-	if a.sink != nil && d.Text+d.Name != "" {
-		a.sink(d)
+func (a *Answer) emit(d model.Delta) {
+	if a.Sink != nil && d.Text+d.Name != "" {
+		a.Sink(d)
 	}
 }
 
-func (a *answer) content(v gjson.Result) {
+func (a *Answer) content(v gjson.Result) {
 	switch {
 	case v.Type == gjson.String:
 		a.addText(v.Str)
@@ -186,18 +186,18 @@ func (a *answer) content(v gjson.Result) {
 	}
 }
 
-func (a *answer) addText(s string) {
+func (a *Answer) addText(s string) {
 	if s == "" {
 		return
 	}
 	p := a.last(loop.BlockText)
-	if t := p.text.add(s); a.sink != nil {
+	if t := p.text.add(s); a.Sink != nil {
 		a.emit(model.Delta{Channel: model.Text, Block: a.lead() + len(a.parts) - 1, Text: t})
 	}
 }
 
 // last is the part at the end if it is of that kind, else a new one.
-func (a *answer) last(kind loop.BlockKind) *part {
+func (a *Answer) last(kind loop.BlockKind) *part {
 	if n := len(a.parts); n > 0 && a.parts[n-1].kind == kind {
 		return a.parts[n-1]
 	}
@@ -207,14 +207,14 @@ func (a *answer) last(kind loop.BlockKind) *part {
 }
 
 // lead is the number of blocks before the content.
-func (a *answer) lead() int {
+func (a *Answer) lead() int {
 	if len(a.members) > 0 {
 		return 1
 	}
 	return 0
 }
 
-func (a *answer) part(v gjson.Result) {
+func (a *Answer) part(v gjson.Result) {
 	switch v.Get("type").Str {
 	case "text":
 		a.addText(v.Get("text").Str)
@@ -230,14 +230,14 @@ func (a *answer) part(v gjson.Result) {
 }
 
 func mediaAt(url string) *loop.Media {
-	if m, ok := openaisdk.FromDataURL(url); ok {
+	if m, ok := openaiwire.FromDataURL(url); ok {
 		return m
 	}
 	return &loop.Media{MIME: "image/*", URL: strings.Clone(url)}
 }
 
 // thinking reads Mistral's part for thoughts.
-func (a *answer) thinking(v gjson.Result) {
+func (a *Answer) thinking(v gjson.Result) {
 	p := a.last(loop.BlockThought)
 	v.ForEach(func(k, v gjson.Result) bool {
 		switch k.Str {
@@ -258,13 +258,13 @@ func (a *answer) thinking(v gjson.Result) {
 	})
 }
 
-func (a *answer) think(p *part, s string) {
+func (a *Answer) think(p *part, s string) {
 	t := p.text.add(s)
 	a.emit(model.Delta{Channel: model.Thought, Block: a.lead() + len(a.parts) - 1, Text: t})
 }
 
 // call reads a tool call or a piece of one.
-func (a *answer) call(v gjson.Result) {
+func (a *Answer) call(v gjson.Result) {
 	index, id, f := int64(-1), "", gjson.Result{}
 	var rest []byte
 	v.ForEach(func(k, v gjson.Result) bool {
@@ -292,7 +292,7 @@ func (a *answer) call(v gjson.Result) {
 
 // slot finds the call that a piece belongs to. Servers differ: an index for each call (OpenAI), no index and each call at once
 // (Mistral), always the index 0 with another id (Google) or with none at all, the id and name on each piece (some gateways).
-func (a *answer) slot(index int64, id, name string) *call {
+func (a *Answer) slot(index int64, id, name string) *call {
 	var c *call
 	for i := len(a.calls) - 1; i >= 0; i-- {
 		if index < 0 || a.calls[i].index == index {
@@ -312,7 +312,7 @@ func (a *answer) slot(index int64, id, name string) *call {
 	return c
 }
 
-func (a *answer) function(c *call, f gjson.Result) {
+func (a *Answer) function(c *call, f gjson.Result) {
 	if name := f.Get("name").Str; name != c.name {
 		c.name += name
 	}
@@ -324,7 +324,7 @@ func (a *answer) function(c *call, f gjson.Result) {
 	default: // an object instead of its text
 		piece = c.args.add(args.Raw)
 	}
-	if a.sink == nil || piece == "" && c.said {
+	if a.Sink == nil || piece == "" && c.said {
 		return
 	}
 	d := model.Delta{Channel: model.Arguments, Block: a.lead() + len(a.parts) + a.position(c), Text: piece}
@@ -334,7 +334,7 @@ func (a *answer) function(c *call, f gjson.Result) {
 	a.emit(d)
 }
 
-func (a *answer) position(c *call) int {
+func (a *Answer) position(c *call) int {
 	for i := range a.calls {
 		if a.calls[i] == c {
 			return i

@@ -1,4 +1,4 @@
-package openaisdk
+package openaiwire
 
 import (
 	"encoding/base64"

@@ -1,4 +1,4 @@
-package openai
+package codec
 
 import (
 	"encoding/base64"
