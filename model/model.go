@@ -96,7 +96,7 @@ type Cache struct {
 	N     int    // how many of Request.Messages they cover
 	First *loop.Message
 	Last  *loop.Message // of Request.Messages[N-1], where the adapter keeps it
-	State any // whatever else the adapter wants to keep
+	State any           // whatever else the adapter wants to keep
 }
 
 // Reset empties the cache for a wire, if it is another's or does not hold the beginning of the request's messages, which it sees

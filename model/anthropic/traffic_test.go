@@ -78,6 +78,11 @@ func TestTrafficDecoding(t *testing.T) {
 				}
 				if first == nil {
 					first = got
+					c := &model.Cache{}
+					messages(&model.Request{Messages: []*loop.Message{{Role: loop.Assistant, Blocks: got.Blocks}}}, c)
+					if diff := sealed(e, gjson.ParseBytes(c.Bytes)); diff != "" {
+						table.Fail(what, "going back: %s", diff)
+					}
 				}
 			}
 			for n, way := range ways {

@@ -74,6 +74,9 @@ func TestTrafficDecoding(t *testing.T) {
 				}
 				if first == nil {
 					first = got
+					if diff := goesBack(got, e); diff != "" && !e.Has("streamed_partial_args") { // TestStreamedArguments
+						table.Fail(what, "going back: %s", diff)
+					}
 				}
 			}
 			for n, way := range ways {
@@ -92,6 +95,13 @@ func TestTrafficDecoding(t *testing.T) {
 			table.Pass(what)
 		}
 	}
+}
+
+// goesBack checks that the turn, sent back, holds every sealed part as it came.
+func goesBack(r *model.Response, e *traffic.Exchange) string {
+	c := &model.Cache{}
+	(&adapter{}).messages(&model.Request{Messages: []*loop.Message{{Role: loop.Assistant, Blocks: r.Blocks}}}, c)
+	return sealed(e, gjson.ParseBytes(c.Bytes))
 }
 
 // pieces gives one piece with each Read.
