@@ -200,7 +200,7 @@ func (c *command) root() *cobra.Command {
 	root.PersistentFlags().StringVar(&c.storeURL, "store", os.Getenv("RONDA_STORE"), "store URL: sqlite:///path.db, sqlite://relative.db, memory: (default: sqlite in the user's data folder; RONDA_STORE)")
 	root.PersistentFlags().StringVar(&c.by, "by", userName(), "who says so: on record (default: the user of the system)")
 	root.AddCommand(c.runCommand(), c.runsCommand(), c.showCommand(), c.eventsCommand(), c.resumeCommand(), c.sayCommand(),
-		c.approvalsCommand(), c.extendCommand(), c.cancelCommand(), c.resolveCommand(), c.agentsCommand(), c.schemaCommand(), c.verifyCommand(), c.revokeCommand(), c.drillCommand(), c.testCommand())
+		c.approvalsCommand(), c.extendCommand(), c.cancelCommand(), c.resolveCommand(), c.agentsCommand(), c.schemaCommand(), c.verifyCommand(), c.revokeCommand(), c.drillCommand(), c.testCommand(), c.serveCommand(), c.tokenCommand())
 	root.AddCommand(c.decideCommands()...)
 	return root
 }

@@ -476,12 +476,19 @@ func readable(ev loop.Event, start loop.Micros) []byte {
 }
 
 func (c *command) schemaCommand() *cobra.Command {
-	return &cobra.Command{Use: "schema agent", Short: "Print the JSON Schema of agent files", Args: cobra.ExactArgs(1), ValidArgs: []string{"agent"}, RunE: func(cmd *cobra.Command, args []string) error {
+	return &cobra.Command{Use: "schema agent|openapi", Short: "Print a JSON Schema, or the server's OpenAPI document", Args: cobra.ExactArgs(1), ValidArgs: []string{"agent", "openapi"}, RunE: func(cmd *cobra.Command, args []string) error {
 		switch args[0] {
 		case "agent":
 			_, err := c.Out.Write(agentfile.Schema())
 			return err
+		case "openapi":
+			doc, err := c.openAPI()
+			if err != nil {
+				return err
+			}
+			_, err = c.Out.Write(append(doc, '\n'))
+			return err
 		}
-		return usagef("schema %s: there is no such schema. Use agent", args[0])
+		return usagef("schema %s: there is no such schema. Use agent or openapi", args[0])
 	}}
 }
