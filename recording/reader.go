@@ -59,9 +59,11 @@ type Reader struct {
 	chained bool // the chain is known at this place
 	line    int64
 	at      loop.Micros
-	started loop.Micros
-	events  int64
-	buf     []byte
+	// collecting says that the texts of pieces are only wanted as parts of their messages.
+	collecting bool
+	started    loop.Micros
+	events     int64
+	buf        []byte
 
 	artifacts map[string]Artifact
 	resolve   func(ref string) (Artifact, bool)
@@ -73,6 +75,7 @@ type readerRun struct {
 	began   loop.Micros
 	texts   map[int][]byte // of the attempt under way, by block
 	calls   []string       // arguments of the calls of the last response
+	tape    []TapePiece    // collecting: of the attempt under way
 }
 
 func newReader(in io.Reader) *Reader {
@@ -409,10 +412,15 @@ func (r *Reader) deltas(e Entry, w *wireLine) (Entry, error) {
 	if err != nil || block < 0 || block > maxBlock {
 		return bad("it names no block")
 	}
-	pieces, ok := parsePieces(w.D)
+	pieces, ok := parsePieces(w.D, !r.collecting)
 	if !ok {
 		return bad("its pieces are not pairs of a time and a text")
 	}
+	return r.placed(e, w, block, pieces), nil
+}
+
+// placed gives pieces their times and collects their texts.
+func (r *Reader) placed(e Entry, w *wireLine, block int, pieces []Piece) Entry {
 	run := &r.runs[e.Run]
 	if run.texts == nil || run.attempt != w.Q {
 		run.texts = map[int][]byte{}
@@ -423,11 +431,19 @@ func (r *Reader) deltas(e Entry, w *wireLine) (Entry, error) {
 	}
 	d := &Deltas{Seq: w.Q, Offset: w.O, Block: block, Channel: w.C, Pieces: pieces}
 	at := e.T - began
+	text := run.texts[block]
 	for i := range pieces {
 		at += pieces[i].At
 		pieces[i].At = at
-		run.texts[block] = append(run.texts[block], pieces[i].Text...)
+		before := len(text)
+		if text = append(text, pieces[i].Text...); pieces[i].raw != nil {
+			text = appendUnquoted(text, pieces[i].raw)
+		}
+		if r.collecting {
+			run.tape = append(run.tape, TapePiece{at, w.C, block, len(text) - before})
+		}
 	}
+	run.texts[block] = text
 	e.Deltas = d
-	return e, nil
+	return e
 }

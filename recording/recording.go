@@ -101,10 +101,10 @@ func collect(r *Reader) (*Recording, error) {
 			return nil, err
 		}
 	}
+	r.collecting = true
 	rec := &Recording{Header: r.Header(), Artifacts: map[string]Artifact{}}
 	rec.Runs = []Run{{RunInfo: RunInfo{Run: rec.Header.Run, Parent: rec.Header.Parent, Agent: rec.Header.Agent}, Tapes: map[string][]byte{}}}
-	tapes := [][]TapePiece{nil} // of the attempt under way
-	whole := [][]byte{nil}
+	whole := [][]byte{nil} // tapes of the attempts under way that came as they are
 	for {
 		e, err := r.Next()
 		if err == io.EOF {
@@ -115,7 +115,7 @@ func collect(r *Reader) (*Recording, error) {
 		}
 		for e.Run >= len(rec.Runs) {
 			rec.Runs = append(rec.Runs, Run{Tapes: map[string][]byte{}})
-			tapes, whole = append(tapes, nil), append(whole, nil)
+			whole = append(whole, nil)
 		}
 		run := &rec.Runs[e.Run]
 		switch {
@@ -127,10 +127,6 @@ func collect(r *Reader) (*Recording, error) {
 			rec.Extras = append(rec.Extras, *e.Extra)
 		case e.Tape != nil:
 			whole[e.Run] = e.Tape
-		case e.Deltas != nil:
-			for _, p := range e.Deltas.Pieces {
-				tapes[e.Run] = append(tapes[e.Run], TapePiece{p.At, e.Deltas.Channel, e.Deltas.Block, len(p.Text)})
-			}
 		case e.Event.Body != nil:
 			if e.Broken != nil {
 				rec.Missing = append(rec.Missing, fmt.Errorf("event %d: %w", e.Event.Seq, e.Broken))
@@ -141,13 +137,13 @@ func collect(r *Reader) (*Recording, error) {
 				case b.Tape == "":
 				case whole[e.Run] != nil:
 					run.Tapes[b.Tape] = whole[e.Run]
-				case len(tapes[e.Run]) > 0:
-					run.Tapes[b.Tape] = EncodeTape(tapes[e.Run])
+				case len(r.runs[e.Run].tape) > 0:
+					run.Tapes[b.Tape] = EncodeTape(r.runs[e.Run].tape)
 				}
 			}
 			switch e.Event.Body.(type) {
 			case loop.ModelReplied, loop.ModelFailed, loop.ModelCallStarted:
-				tapes[e.Run], whole[e.Run] = nil, nil
+				r.runs[e.Run].tape, whole[e.Run] = r.runs[e.Run].tape[:0], nil
 			}
 		}
 	}

@@ -39,10 +39,16 @@ func tapes(rec *recording.Recording) map[string]map[string][]byte {
 
 // all are runs of every kind that these tests know.
 func all(t *testing.T) map[string]*recording.Recording {
-	return map[string]*recording.Recording{
-		"repeats": newWorld(t).repeats(3), "works": newWorld(t).works(), "grows": newWorld(t).grows(), "retries": newWorld(t).retries(),
-		"asks": newWorld(t).asks(true), "waits": newWorld(t).asks(false), "delegates": newWorld(t).delegates(),
+	out := map[string]*recording.Recording{}
+	for name, f := range map[string]func(w *world) *recording.Recording{
+		"repeats": func(w *world) *recording.Recording { return w.repeats(3) },
+		"works":   (*world).works, "grows": (*world).grows, "retries": (*world).retries, "delegates": (*world).delegates,
+		"asks":  func(w *world) *recording.Recording { return w.asks(true) },
+		"waits": func(w *world) *recording.Recording { return w.asks(false) },
+	} {
+		out[name] = made(t, f)
 	}
+	return out
 }
 
 func TestRoundTrip(t *testing.T) {
@@ -97,7 +103,7 @@ func lines(t *testing.T, rec *recording.Recording) []byte {
 
 // TestCutOff cuts a file everywhere: it is never broken, and what is before the cut is there.
 func TestCutOff(t *testing.T) {
-	data := lines(t, newWorld(t).works())
+	data := lines(t, made(t, (*world).works))
 	first := bytes.IndexByte(data, '\n') + 1
 	for n := first; n < len(data)-1; n += 7 {
 		rec, err := recording.Read(bytes.NewReader(data[:n]))
@@ -116,7 +122,7 @@ func TestCutOff(t *testing.T) {
 
 // TestChainBreaks changes each line in turn: the chain says which.
 func TestChainBreaks(t *testing.T) {
-	data := lines(t, newWorld(t).works())
+	data := lines(t, made(t, (*world).works))
 	all := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
 	for i, line := range all {
 		at := strings.Index(line, `"k":`)
@@ -136,7 +142,7 @@ func TestChainBreaks(t *testing.T) {
 }
 
 func TestUnknownKindsArePassedOn(t *testing.T) {
-	data := lines(t, newWorld(t).works())
+	data := lines(t, made(t, (*world).works))
 	all := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
 	all[5] += `{"s":6,"t":99999999,"k":"mood","x":{"y":[1,2]},"h":"00000000"}` + "\n"
 	rec, err := recording.Read(strings.NewReader(strings.Join(all, "")))
@@ -173,7 +179,7 @@ func TestNewerAndForeignFilesAreRefused(t *testing.T) {
 }
 
 func TestCaptureModes(t *testing.T) {
-	rec := *newWorld(t).works()
+	rec := *made(t, (*world).works)
 	rec.Header.Capture = recording.NoDeltas
 	none := lines(t, &rec)
 	if bytes.Contains(none, []byte(`"k":"delta"`)) {

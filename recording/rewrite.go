@@ -164,12 +164,9 @@ type refObject struct {
 	Preview string `json:"preview,omitempty"`
 }
 
-// deltaObject is what stands in the place of a text that came in pieces: the index of the block.
-type deltaObject struct {
-	Block *int `json:"$delta"`
-}
-
 var (
+	// Short references: {"$delta":n} is the text of block n, which came in pieces; {"$sum":n} the digest of the arguments of call n of
+	// the response, where it is what the arguments say.
 	refMark   = []byte(`{"$ref":"sha256:`)
 	deltaMark = []byte(`{"$delta":`)
 	sumMark   = []byte(`{"$sum":`)
@@ -187,11 +184,6 @@ func nextMark(b []byte) int {
 		}
 	}
 	return at
-}
-
-// sumObject is what stands in the place of the digest of a call's arguments, where it is what the arguments say: the index of the call.
-type sumObject struct {
-	Call *int `json:"$sum"`
 }
 
 // callArgs are the arguments of the calls of a response.
@@ -262,32 +254,24 @@ func restore(body []byte, text, sum func(i int) (string, bool), artifact func(re
 			return append(out, rest...), nil
 		}
 		out = append(out, rest[:i]...)
-		var obj struct {
-			refObject
-			deltaObject
-			sumObject
+		if n, end, ok := shortRef(rest[i:]); ok {
+			from := text
+			if bytes.HasPrefix(rest[i:], sumMark) {
+				from = sum
+			}
+			s, ok := from(n)
+			if !ok {
+				return nil, fmt.Errorf("%w: what %s stands for is not there", ErrMissing, rest[i:i+end])
+			}
+			out, rest = appendString(out, s), rest[i+end:]
+			continue
 		}
+		var obj refObject
 		dec := json.NewDecoder(bytes.NewReader(rest[i:]))
 		if err := dec.Decode(&obj); err != nil {
 			return nil, fmt.Errorf("a reference cannot be read: %w", err)
 		}
 		end := i + int(dec.InputOffset())
-		if obj.Block != nil {
-			s, ok := text(*obj.Block)
-			if !ok {
-				return nil, fmt.Errorf("%w: the pieces of block %s are not there", ErrMissing, strconv.Itoa(*obj.Block))
-			}
-			out, rest = appendString(out, s), rest[end:]
-			continue
-		}
-		if obj.Call != nil {
-			s, ok := sum(*obj.Call)
-			if !ok {
-				return nil, fmt.Errorf("%w: the response with call %s is not there", ErrMissing, strconv.Itoa(*obj.Call))
-			}
-			out, rest = appendString(out, s), rest[end:]
-			continue
-		}
 		a, ok := artifact(obj.Ref)
 		switch {
 		case !ok:
@@ -301,4 +285,19 @@ func restore(body []byte, text, sum func(i int) (string, bool), artifact func(re
 		}
 		rest = rest[end:]
 	}
+}
+
+// shortRef reads {"$delta":n} and {"$sum":n}; end is where it ends.
+func shortRef(b []byte) (n, end int, ok bool) {
+	for _, m := range marks[1:] {
+		if bytes.HasPrefix(b, m) {
+			end = bytes.IndexByte(b, '}') + 1
+			if end <= len(m) {
+				return 0, 0, false
+			}
+			n, err := strconv.Atoi(string(b[len(m) : end-1]))
+			return n, end, err == nil && n >= 0
+		}
+	}
+	return 0, 0, false
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/ronda-go/ronda/drive"
@@ -12,29 +13,34 @@ import (
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model/scripted"
 	"github.com/ronda-go/ronda/recording"
-	"github.com/ronda-go/ronda/rondatest"
 	"github.com/ronda-go/ronda/tool"
 )
 
-// start is when the runs of these tests happen.
+// start is when the recordings happen that nobody drives.
 var start = time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+
+// made makes a recording in a bubble whose time passes by itself.
+func made(t *testing.T, f func(w *world) *recording.Recording) (rec *recording.Recording) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { rec = f(newWorld(t)) })
+	return rec
+}
 
 type query struct {
 	Q string `json:"q"`
 }
 
-// world runs agents on a virtual clock and hands their recordings over.
+// world runs agents and hands their recordings over.
 type world struct {
-	t     *testing.T
-	clock *rondatest.Clock
-	host  *drive.Host
-	n     int
+	t    *testing.T
+	host *drive.Host
+	n    int
 }
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, clock: rondatest.NewClock(start)}
-	h, err := drive.Open(drive.Options{Store: memory.New(), Clock: w.clock, Stream: true, Tapes: true, NewID: func() string {
+	w := &world{t: t}
+	h, err := drive.Open(drive.Options{Store: memory.New(), Stream: true, Tapes: true, NewID: func() string {
 		w.n++
 		return fmt.Sprintf("run_%02d", w.n)
 	}})
@@ -51,14 +57,14 @@ func (w *world) model(script string) *scripted.Model {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	return scripted.New(s, scripted.Options{Sleep: w.clock.Sleep, Pace: 12 * time.Millisecond, Price: &loop.Price{Input: 3_000_000, Output: 15_000_000}})
+	return scripted.New(s, scripted.Options{Sleep: drive.SystemClock{}.Sleep, Pace: 12 * time.Millisecond, Price: &loop.Price{Input: 3_000_000, Output: 15_000_000}})
 }
 
 // answers is a tool that returns one text after the other; the last one repeats.
 func (w *world) answers(name string, texts ...string) tool.Tool {
 	n := 0
 	return tool.Func(name, "Find something.", func(ctx context.Context, q query) (string, error) {
-		if err := w.clock.Sleep(ctx, 300*time.Millisecond); err != nil {
+		if err := (drive.SystemClock{}).Sleep(ctx, 300*time.Millisecond); err != nil {
 			return "", err
 		}
 		text := texts[min(n, len(texts)-1)]
@@ -130,7 +136,7 @@ func (w *world) asks(end bool) *recording.Recording {
 	ctx := context.Background()
 	r := w.run(a, "Pay 5.")
 	if end {
-		w.clock.Advance(time.Hour)
+		time.Sleep(time.Hour)
 		if err := w.host.Decide(ctx, r.ID, r.Pending[0].Call, drive.Decision{Decision: loop.Approve, By: "ana"}); err != nil {
 			w.t.Fatal(err)
 		}

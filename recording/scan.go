@@ -3,6 +3,7 @@ package recording
 import (
 	"bytes"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/ronda-go/ronda/loop"
 )
@@ -127,8 +128,8 @@ func valueEnd(b []byte, pos int) int {
 	return pos
 }
 
-// parsePieces reads [[12,"text"],…]; false where it is something else.
-func parsePieces(b []byte) ([]Piece, bool) {
+// parsePieces reads [[12,"text"],…]; false where it is something else. Without texts the pieces only hold where theirs stand in b.
+func parsePieces(b []byte, texts bool) ([]Piece, bool) {
 	if len(b) < 2 || b[0] != '[' || b[len(b)-1] != ']' {
 		return nil, false
 	}
@@ -152,7 +153,13 @@ func parsePieces(b []byte) ([]Piece, bool) {
 		if end >= len(b) || b[end] != ']' || b[end-1] != '"' || end-pos < 2 {
 			return nil, false
 		}
-		out = append(out, Piece{loop.Micros(at), unquote(b[pos:end])})
+		piece := Piece{At: loop.Micros(at)}
+		if texts {
+			piece.Text = unquote(b[pos:end])
+		} else {
+			piece.raw = b[pos:end]
+		}
+		out = append(out, piece)
 		pos = end + 1
 		switch {
 		case pos == len(b)-1:
@@ -163,4 +170,12 @@ func parsePieces(b []byte) ([]Piece, bool) {
 		}
 	}
 	return out, true
+}
+
+// appendUnquoted appends what a JSON string says.
+func appendUnquoted(dst, quoted []byte) []byte {
+	if bytes.IndexByte(quoted, '\\') < 0 && utf8.Valid(quoted) {
+		return append(dst, quoted[1:len(quoted)-1]...)
+	}
+	return append(dst, unquote(quoted)...)
 }

@@ -115,6 +115,7 @@ type Artifact struct {
 type Piece struct {
 	At   loop.Micros // since the event that began the attempt
 	Text string
+	raw  []byte // in the place of Text: the JSON string, within a reader's line
 }
 
 // Deltas are pieces of one block and channel that follow one another.
