@@ -345,3 +345,7 @@ func TestDeltas(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
+
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

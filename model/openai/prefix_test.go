@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -84,7 +82,3 @@ func TestPrefixStays(t *testing.T) {
 		t.Errorf("encoded anew:\n%s", cmp.Diff(string(before), string(now)))
 	}
 }
-
-type roundTrip func(*http.Request) (*http.Response, error)
-
-func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
