@@ -58,6 +58,21 @@ func (d *driver) driveChild(ctx context.Context, c loop.Command) error {
 // runChild drives the child until it stops; while it only waits it says so, so that this run can be let go.
 func (d *driver) runChild(ctx context.Context, w *work, child *Child, run string, args []byte, parent *loop.ParentStart) answer {
 	a := answer{id: w.cmd.ID}
+	inner, letGo := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer letGo(nil)
+	leaves := context.AfterFunc(ctx, func() {
+		var ab abortError
+		if !errors.As(context.Cause(ctx), &ab) {
+			letGo(errLetGo)
+		}
+	})
+	defer leaves()
+	release, err := d.h.claim(inner, run) // before it is opened: a driver of an earlier parent may still be leaving
+	if err != nil {
+		a.err = errLetGo
+		return a
+	}
+	defer release()
 	cd, err := d.h.openChild(context.WithoutCancel(ctx), child, run, args, parent) // a child that is to end must be open to hear of it
 	if err != nil {
 		var stored *journal.Error
@@ -76,27 +91,16 @@ func (d *driver) runChild(ctx context.Context, w *work, child *Child, run string
 		}
 		cd.rest.enteredBy(ctx)
 		w.driver.Store(cd)
-		inner, letGo := context.WithCancelCause(context.WithoutCancel(ctx))
-		defer letGo(nil)
 		stop := context.AfterFunc(ctx, func() {
 			var ab abortError
 			if errors.As(context.Cause(ctx), &ab) {
 				_ = d.h.Cancel(context.Background(), run, "parent", ab.cause)
 				cd.rest.hears()
 				cd.post(answer{id: "note", again: true})
-				return
 			}
-			letGo(errLetGo)
 		})
 		defer stop()
-		release, err := d.h.claim(inner, run)
-		if err != nil {
-			a.err = errLetGo
-			return a
-		}
-		err = cd.run(inner)
-		release()
-		if err != nil {
+		if err := cd.run(inner); err != nil {
 			a.err = err
 			return a
 		}

@@ -56,6 +56,7 @@ type work struct {
 	waiting atomic.Bool            // child: it only waits
 	driver  atomic.Pointer[driver] // child: its driver
 	over    atomic.Bool            // nobody waits for it any more
+	gone    chan struct{}          // child: closed when its goroutine is done; nil before it begins
 }
 
 // drop says that nobody waits for the work any more.
@@ -114,10 +115,28 @@ func (d *driver) run(ctx context.Context) error {
 	case errors.Is(err, errLetGo):
 		err = nil
 	}
+	d.awaitChildren()
 	if rel := d.h.store.Release(context.WithoutCancel(ctx), d.lease); rel != nil && err == nil {
 		err = rel
 	}
 	return err
+}
+
+// awaitChildren returns when no driver of a child is at work any more: whoever gets this run back may decide for its children, and must
+// not meet one that is leaving.
+func (d *driver) awaitChildren() {
+	for _, w := range d.flight {
+		if w.gone == nil {
+			continue
+		}
+		if clock, ok := d.h.clock.(watched); ok {
+			d.rest.mu.Lock()
+			d.rest.awake = clock.Waiting(0)
+			d.rest.mu.Unlock()
+		}
+		<-w.gone
+		d.rest.wake()
+	}
 }
 
 // loop is the one interpreter of commands.
@@ -433,6 +452,15 @@ func (d *driver) under(ctx context.Context, c loop.Command, begin func(ctx conte
 		job := func() {
 			defer leave()
 			begin(ctx, w)
+		}
+		if w.child {
+			w.gone = make(chan struct{})
+			job = func() {
+				defer leave()
+				begin(ctx, w)
+				close(w.gone)
+				d.rest.wake() // the parent, before the child leaves
+			}
 		}
 		select {
 		case d.jobs <- job: // a goroutine that did work before: its stack has grown already

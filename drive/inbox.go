@@ -206,6 +206,9 @@ func (h *Host) put(ctx context.Context, what string, in journal.Input, body any,
 	case errors.Is(err, journal.ErrNotFound):
 		return inputError(what, ErrNotFound, "there is no such run")
 	case errors.Is(err, journal.ErrStopped):
+		if before, err := h.store.Accepted(ctx, in.Run, in.Key); in.Key != "" && err == nil && before.By == in.By && same != nil && same(before.Body, raw) {
+			return nil // the same again: it stopped the run meanwhile
+		}
 		return inputError(what, ErrConflict, "the run has stopped")
 	case err != nil:
 		return err
@@ -342,11 +345,11 @@ func (h *Host) target(ctx context.Context, run, call string) (string, string, *f
 		if !nested {
 			return run, f.callID(call), f, nil
 		}
-		c, ok := f.state.Call(first)
-		if !ok || c.Child == "" {
+		child, ok := f.kids[f.callID(first)]
+		if !ok {
 			return "", "", nil, inputError("call "+call, ErrNotFound, "no child runs there")
 		}
-		run, call = c.Child, rest
+		run, call = child, rest
 	}
 }
 

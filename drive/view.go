@@ -58,8 +58,8 @@ type folded struct {
 	state  loop.State
 	talk   *loop.Transcript
 	answer string
-	last   string // the last words and thoughts of the model
-	dest   map[string]string
+	last   string            // the last words and thoughts of the model
+	kids   map[string]string // every child that was ever started, by call
 }
 
 func (h *Host) folded(ctx context.Context, run string) (*folded, error) {
@@ -70,7 +70,7 @@ func (h *Host) folded(ctx context.Context, run string) (*folded, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folded{row: row, talk: loop.NewTranscript(nil)}
+	f := &folded{row: row, talk: loop.NewTranscript(nil), kids: map[string]string{}}
 	texts := map[int64]string{}
 	err = h.read(ctx, run, func(ev loop.Event) error {
 		next, err := loop.Next(f.state, ev)
@@ -83,6 +83,8 @@ func (h *Host) folded(ctx context.Context, run string) (*folded, error) {
 		case loop.ModelReplied:
 			f.last = words(b.Blocks)
 			texts[ev.Seq] = loop.AnswerText(ev)
+		case loop.ChildStarted:
+			f.kids[b.Call] = b.Run
 		case loop.ChildStopped:
 			texts[ev.Seq] = b.Text
 		case loop.RunStopped:

@@ -35,7 +35,7 @@ func (w *world) checkRequest(d *door, a *agentDraw, req *model.Request) (failed 
 	if w.plant.request != nil {
 		w.plant.request(r)
 	}
-	if m := t.state.Model; t.state.Phase != loop.PhaseModel || m.Call != r.call || m.Attempt != r.attempt {
+	if !t.begun[fmt.Sprintf("model %d %d", r.call, r.attempt)] {
 		t.bad("written before done", "model call %d.%d is sent and the journal does not say so: %s", r.call, r.attempt, t.state)
 	}
 	attempt := fmt.Sprintf("%s model %d %d", r.run, r.call, r.attempt)

@@ -199,8 +199,7 @@ func (w *world) checkExecution(d *door, e *execution) (failed int64, dead bool) 
 		bad("written before done", "the run is not in the store")
 		return 0, false
 	}
-	call, ok := t.state.Call(c.ID)
-	if !ok || call.Status != loop.CallRunning || call.Attempt != int64(c.Attempt) {
+	if !t.begun[fmt.Sprintf("%s %d", c.ID, c.Attempt)] {
 		bad("written before done", "the journal does not say that it started: %s", t.state)
 	}
 	attempt := fmt.Sprintf("%s %s %d", c.Run, c.ID, c.Attempt)

@@ -30,6 +30,7 @@ type witness struct {
 	replies  map[int64]reply  // by event
 	raw      map[string]string
 	verdict  map[string]loop.Verdict
+	begun    map[string]bool // attempts whose start is on record
 	asks     map[string]int
 	decided  map[string]loop.ApprovalDecided
 	approved map[string]string // canonical arguments that a person saw and approved
@@ -52,7 +53,7 @@ func (w *world) witnessOf(run string) *witness {
 	t := w.watch[run]
 	if t == nil {
 		t = &witness{w: w, run: run, failures: map[string]int64{}, modelBad: map[int64]int64{}, replies: map[int64]reply{}, raw: map[string]string{},
-			verdict: map[string]loop.Verdict{}, asks: map[string]int{}, decided: map[string]loop.ApprovalDecided{}, approved: map[string]string{}}
+			verdict: map[string]loop.Verdict{}, asks: map[string]int{}, begun: map[string]bool{}, decided: map[string]loop.ApprovalDecided{}, approved: map[string]string{}}
 		w.watch[run] = t
 	}
 	return t
@@ -146,6 +147,7 @@ func (t *witness) check(ev loop.Event) {
 	case loop.ApprovalDecided:
 		t.decided[b.Call] = b
 	case loop.ToolStarted:
+		t.begun[fmt.Sprintf("%s %d", b.Call, max(b.Attempt, 1))] = true
 		if b.Attempt <= 1 {
 			t.own.ToolCalls++
 		}
@@ -155,6 +157,9 @@ func (t *witness) check(ev loop.Event) {
 	case loop.ToolFailed:
 		if b.Cause == "" {
 			t.failures[b.Call]++
+		}
+		if c, _ := t.state.Call(b.Call); b.Cause == loop.CauseCrash && c.Status == loop.CallResolve {
+			t.w.loose = "a person is to say whether it happened"
 		}
 	case loop.ChildStarted:
 		t.own.ToolCalls++
@@ -214,6 +219,7 @@ func (t *witness) modelStarted(ev loop.Event, b loop.ModelCallStarted) {
 		t.started = ev.Seq
 	}
 	t.own.ModelAttempts++
+	t.begun[fmt.Sprintf("model %d %d", b.Call, max(b.Attempt, 1))] = true
 	t.closing = t.closing || b.Closing
 }
 
