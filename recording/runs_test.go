@@ -153,3 +153,10 @@ func (w *world) delegates() *recording.Recording {
 	a := &drive.Agent{Name: "boss", Model: w.model("- {calls: [{expert: {task: \"How deep is it?\"}}]}\n- {text: \"12 m.\"}\n"), Children: []drive.Child{{Agent: child}}}
 	return w.record(w.run(a, "How deep is the well?").ID)
 }
+
+// worksOtherwise is works with a round more and another result.
+func (w *world) worksOtherwise() *recording.Recording {
+	script := "- {calls: [{search: {q: march}}]}\n- {calls: [{search: {q: april}}]}\n- {calls: [{search: {q: june}}]}\n- {calls: [{search: {q: may}}]}\n- {text: \"80 kg in March.\"}\n"
+	a := &drive.Agent{Name: "worker", Model: w.model(script), Tools: []tool.Tool{w.answers("search", "March: 80 kg", "April: nothing", "June: nothing", "May: 90 kg")}}
+	return w.record(w.run(a, "How much did I lift?").ID)
+}
