@@ -17,7 +17,11 @@ const maxLost = 5
 
 // IdempotencyKey is the key of a call of the turn: the same in each attempt, another for each call, round and argument.
 func (s State) IdempotencyKey(i int) string {
-	return Fingerprint([]byte(s.Key), []byte(s.Turn.Calls[i].ID), []byte(s.Turn.Calls[i].Tool), []byte(s.Turn.Calls[i].Args))
+	key := s.Key
+	if s.Turn.Seq > s.Fork && s.Fork > 0 {
+		key = s.Run // what a fork asks for after its prefix is another thing than what the old run did
+	}
+	return Fingerprint([]byte(key), []byte(s.Turn.Calls[i].ID), []byte(s.Turn.Calls[i].Tool), []byte(s.Turn.Calls[i].Args))
 }
 
 // settleCall gives a call its result. sum is the fingerprint of a result whose text is only a preview.

@@ -154,6 +154,9 @@ func (s State) started(ev Event, b RunStarted) (State, string) {
 	if s.Key == "" {
 		s.Key = b.Run
 	}
+	if b.Fork != nil {
+		s.Fork = b.Fork.Seq
+	}
 	s.Model.Fresh = b.Config.Base + bound(b.Input)
 	if b.Config.Session != nil {
 		s.Standing = b.Config.Session.Standing

@@ -9,6 +9,7 @@ type State struct {
 	Started Micros  `json:"started"`
 	Time    Micros  `json:"time"` // of the last event
 	Key     string  `json:"key,omitempty"`
+	Fork    int64   `json:"fork,omitempty"` // events up to here repeat those of the run that Key is from
 	Config  *Config `json:"config"`
 	Digest  string  `json:"digest,omitempty"` // of the agent's definition in force, where it is not the recorded one
 
