@@ -145,6 +145,9 @@ func (w *world) does(a act, drives bool) error {
 			return nil
 		}
 		w.current().die()
+		if w.agent = w.s.agent; a.agent != nil {
+			w.agent = a.agent
+		}
 		if err := w.boot(); err != nil {
 			return err
 		}
@@ -188,10 +191,10 @@ func (w *world) after(run string, drives bool) error {
 	if drives {
 		return w.goOn(run)
 	}
-	signal, stop := w.store.Notify(run)
+	signal, stop := w.store().Notify(run)
 	defer stop()
 	for {
-		inputs, err := w.store.Inputs(context.Background(), run)
+		inputs, err := w.store().Inputs(context.Background(), run)
 		if err != nil || len(inputs) == 0 || w.current().dead.Load() || w.stopped(run) {
 			return err
 		}
@@ -220,7 +223,7 @@ func (w *world) say(a act, run string, drives bool) error {
 func (w *world) waitFor(run string, d time.Duration) error {
 	end := w.clock.Now().Add(d)
 	for {
-		row, err := w.store.Get(context.Background(), run)
+		row, err := w.store().Get(context.Background(), run)
 		if err != nil {
 			return err
 		}
@@ -483,7 +486,7 @@ func refusal(err error) string {
 func (w *world) mark() string {
 	s := fmt.Sprintf("%d runs", len(w.runs))
 	for _, id := range w.runs {
-		row, err := w.store.Get(context.Background(), id)
+		row, err := w.store().Get(context.Background(), id)
 		if err == nil {
 			s += fmt.Sprintf(", %s at event %d with %d inputs", id, row.Seq, row.Inputs)
 		}

@@ -10,13 +10,14 @@ import (
 )
 
 // deck deals the items of one agent's script. Each attempt of a model call takes one item, and the same attempt always gets the same
-// one; an attempt after one whose response was lost gets that response again; an attempt after a failure gets the next item. A
+// one; an attempt after one whose end was not journaled gets the same again; an attempt after a failure gets the next item. A
 // further run goes on after the runs of the agent that have stopped. It outlives drivers, as a provider does.
 type deck struct {
 	name    string
 	script  *scripted.Script
 	again   bool // a child's script begins again when it is used up at the start of a run
 	stopped func(run string) bool
+	lost    func(run string, call, attempt int64) bool // its end died with the process
 
 	mu    sync.Mutex
 	runs  map[string]*dealt
@@ -57,7 +58,7 @@ func (d *deck) find(req *model.Request) (i, cursor int, err error) {
 			return i, call.cursor, nil
 		}
 		i := call.items[call.last]
-		if d.script.Items[i].Fail == nil {
+		if d.script.Items[i].Fail == nil || d.lost(req.Run, req.Call, call.last) {
 			return i, call.cursor, nil
 		}
 		cursor = d.script.After(i)
@@ -126,24 +127,15 @@ func (d *deck) estimate(req *model.Request) (int64, bool) {
 	return d.script.Items[i].Prefix(), true
 }
 
-// requests are those that were sent, in order. Where the process died, what was asked again is there once.
-func (d *deck) requests(killed bool) []*sent {
+// requests are those that were sent, in order; without those whose end died with the process, which were made again, if all is false.
+func (d *deck) requests(all bool) []*sent {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var out []*sent
 	for _, s := range d.sent {
-		if n := len(out); killed && n > 0 && d.script.Items[s.item].Fail == nil {
-			replaced := false
-			for i := range out {
-				if out[i].run == s.run && out[i].call == s.call && out[i].item == s.item {
-					out[i], replaced = s, true
-				}
-			}
-			if replaced {
-				continue
-			}
+		if all || !d.lost(s.run, s.call, s.attempt) {
+			out = append(out, s)
 		}
-		out = append(out, s)
 	}
 	return out
 }

@@ -42,7 +42,7 @@ func (c *checker) invariants() {
 
 func (c *checker) prompts(broken func(name, got string)) {
 	for _, d := range c.w.decks {
-		for i, p := range c.w.prompts(d, false) {
+		for i, p := range c.w.prompts(d, true) {
 			if bad := illFormed(p.messages); bad != "" {
 				broken(wellFormed, fmt.Sprintf("request %d (%s, model call %d): %s", i+1, p.run, p.call, bad))
 			}
@@ -59,7 +59,7 @@ func (c *checker) prefix(d *deck, broken func(name, got string)) {
 		return run
 	}
 	last := map[string]prompt{}
-	for i, p := range c.w.prompts(d, false) {
+	for i, p := range c.w.prompts(d, true) {
 		key := chain(p.run)
 		before, ok := last[key]
 		last[key] = p
@@ -129,7 +129,7 @@ type tally struct {
 }
 
 func (w *world) tally(run string) (*tally, error) {
-	row, err := w.store.Get(w.quiet(), run)
+	row, err := w.store().Get(w.quiet(), run)
 	if err != nil {
 		return nil, err
 	}
@@ -225,7 +225,7 @@ func (t *tally) count(w *world, ev loop.Event, reserve *loop.Reserve, price **lo
 		t.counts.ToolAttempts++
 		t.counts.ToolCalls++
 		open[b.Run] = true
-		if _, err := w.store.Get(w.quiet(), b.Run); err != nil {
+		if _, err := w.store().Get(w.quiet(), b.Run); err != nil {
 			return nil // it died before its child began
 		}
 		child, err := w.tally(b.Run)

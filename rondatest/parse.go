@@ -101,8 +101,15 @@ func readScenario(p *yamldoc.Problems, n *node, file string) *Scenario {
 // checkActs finds what cannot happen whatever the run does.
 func (s *Scenario) checkActs(p *yamldoc.Problems, n *node) {
 	for i, a := range s.acts {
-		for a.kind == "fails" && a.inner != nil {
+		for a.inner != nil {
+			if a.kind == "at" && i == 0 {
+				break
+			}
 			a = *a.inner
+		}
+		if a.agent != nil {
+			agentfile.Read(p, a.agent, s.dir, agentOptions(s, func(spec agentfile.ToolSpec) tool.Tool { return &simTool{def: spec.Def} },
+				func(sc *scripted.Script, agent string) model.Model { return scripted.New(sc) }))
 		}
 		if i == 0 && a.kind != "say" && a.kind != "" {
 			p.Add(n.Get("acts").Items[0], a.kind+" comes before the first say: there is no run yet", "begin with say")
@@ -263,6 +270,10 @@ func readAct(p *yamldoc.Problems, n *node, beside yamldoc.Keys) act {
 		"resolve":   person("resolve", yamldoc.Keys{"happened": func(n *node) { a.happened = p.Bool(n) }}),
 		"extend":    kind("extend", func(n *node) { a.extend(p, n) }),
 		"restart": kind("restart", func(n *node) {
+			if n.Kind == yamldoc.Map {
+				p.Object(n, yamldoc.Keys{"agent": func(n *node) { a.agent = n }})
+				return
+			}
 			if !p.Bool(n) {
 				p.Add(n, "only true has a meaning", "leave the act out")
 			}
@@ -297,7 +308,7 @@ func readAct(p *yamldoc.Problems, n *node, beside yamldoc.Keys) act {
 		p.Add(n, "want exactly one act", "the acts are "+strings.Join(actKinds, ", "))
 	case a.supersede && a.kind != "say":
 		p.Add(n.Get("supersede"), "belongs to say", "")
-	case (a.kind == "at" || a.kind == "fails") && (a.inner.kind == "at" || a.inner.kind == "wait" || a.inner.kind == "restart" && a.kind == "fails"):
+	case (a.kind == "at" || a.kind == "fails") && (a.inner.kind == "at" || a.inner.kind == "wait"):
 		p.Add(n, a.inner.kind+" cannot stand in "+a.kind, "")
 	}
 	if a.by == "" {

@@ -48,17 +48,17 @@ func (p prompt) userLast() string {
 }
 
 // requests are what the root's model was sent.
-func (w *world) requests() []prompt { return w.prompts(w.root, w.killed) }
+func (w *world) requests() []prompt { return w.prompts(w.root, false) }
 
 // prompts are what the model of a deck was sent, as it arrived there.
-func (w *world) prompts(d *deck, once bool) (out []prompt) {
+func (w *world) prompts(d *deck, all bool) (out []prompt) {
 	var seen []fake.Seen
 	for key, deck := range w.decks {
 		if p := w.providers[key]; deck == d && p != nil {
 			seen = p.server.Requests()
 		}
 	}
-	for _, s := range d.requests(once) {
+	for _, s := range d.requests(all) {
 		p := prompt{sent: s, system: s.system, choice: s.choice, declared: s.declared}
 		switch {
 		case w.cell.Wire == Direct:
@@ -69,9 +69,35 @@ func (w *world) prompts(d *deck, once bool) (out []prompt) {
 			continue // it never arrived
 		default:
 			p.onWire = &seen[s.seen-1]
-			p.system, p.choice, p.declared, p.messages = p.onWire.System, p.onWire.Choice, p.onWire.ToolsDeclared(), p.onWire.Messages
+			p.system, p.choice, p.declared, p.messages = p.onWire.System, p.onWire.Choice, p.onWire.ToolsDeclared(), unwrapped(w.cell.Wire, p.onWire.Messages)
 		}
 		out = append(out, p)
+	}
+	return out
+}
+
+// unwrapped takes results out of the object that gemini needs around a text.
+func unwrapped(wire string, msgs []loop.Message) []loop.Message {
+	if wire != fake.Gemini {
+		return msgs
+	}
+	out := make([]loop.Message, len(msgs))
+	for i, m := range msgs {
+		m.Blocks = append([]loop.Block(nil), m.Blocks...)
+		for j, b := range m.Blocks {
+			if b.Kind != loop.BlockResult {
+				continue
+			}
+			if object := members(json.RawMessage(b.Text)); len(object) == 1 {
+				for name, v := range object {
+					var text string
+					if (name == "output" || name == "error") && json.Unmarshal(v, &text) == nil {
+						m.Blocks[j].Text = text
+					}
+				}
+			}
+		}
+		out[i] = m
 	}
 	return out
 }

@@ -61,6 +61,7 @@ type act struct {
 	happened  bool
 	limits    drive.Limits
 	after     time.Duration // wait, at
+	agent     *yamldoc.Node // restart: the agent from here on; nil: the scenario's
 	inner     *act          // at, fails
 	with      string        // fails
 }

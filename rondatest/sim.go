@@ -35,7 +35,7 @@ func (t *simTool) Run(ctx context.Context, call tool.Call) (tool.Result, error) 
 	if t.g.dead.Load() {
 		return tool.Result{}, errDead
 	}
-	it, err := t.w.sim.item(t.w.store, t.def.Name, call)
+	it, err := t.w.sim.item(t.w.store(), t.def.Name, call)
 	if err != nil {
 		t.w.problem(err.Error())
 		return tool.Result{}, tool.Fatal(err)

@@ -24,14 +24,14 @@ type world struct {
 	s         *Scenario
 	cell      Cell
 	clock     *Clock
-	store     journal.Store
-	end       func() // closes the store
+	journal   opened
 	ctx       context.Context
 	cancel    context.CancelCauseFunc
 	sim       *simulation
 	decks     map[string]*deck
 	providers map[string]*provider
 	root      *deck
+	agent     *yamldoc.Node // in force
 	ids       atomic.Int64
 	kill      killer
 
@@ -44,6 +44,7 @@ type world struct {
 	starting string   // the run that is being started
 	once     map[string]bool
 	killed   bool           // the process died
+	died     atomic.Bool    // the same, for those that deal
 	resolved bool           // an unknown outcome was settled because of that
 	untold   map[string]int // by tool: effects that the death kept from happening
 	diverged bool           // the model was told so: what follows may differ
@@ -67,14 +68,13 @@ func (g *generation) die() {
 const patience = 2 * time.Minute
 
 func newWorld(s *Scenario, cell Cell, kill int) (*world, error) {
-	w := &world{s: s, cell: cell, clock: NewClock(start), sim: newSimulation(s.tools), decks: map[string]*deck{},
+	w := &world{s: s, cell: cell, agent: s.agent, clock: NewClock(start), sim: newSimulation(s.tools), decks: map[string]*deck{},
 		providers: map[string]*provider{}, once: map[string]bool{}, untold: map[string]int{}, read: map[string][]loop.Event{}}
 	w.kill.at = kill
-	store, end, err := openStore(cell.Store)
-	if err != nil {
+	var err error
+	if w.journal, err = openStore(cell.Store); err != nil {
 		return nil, err
 	}
-	w.store, w.end = store, end
 	w.ctx, w.cancel = context.WithCancelCause(context.Background())
 	w.clock.OnStuck(func() {
 		w.cancel(errors.New("the run would wait for ever: every driver waits, no timer is set and no work ends by itself. A tool that never returns needs a timeout"))
@@ -95,7 +95,7 @@ func (w *world) close() {
 	for _, p := range w.providers {
 		p.close()
 	}
-	w.end()
+	w.journal.close()
 }
 
 func (w *world) current() *generation {
@@ -118,8 +118,23 @@ func (w *world) problem(text string) {
 
 func (w *world) newID() string { return fmt.Sprintf("run-%d", w.ids.Add(1)) }
 
-// boot begins a life of the process: agents read anew, a new host on the same store.
+// store is the store as the life under way has it open.
+func (w *world) store() journal.Store {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.journal.store
+}
+
+// boot begins a life of the process: the store opened again, agents read anew, a new host.
 func (w *world) boot() error {
+	if w.current() != nil {
+		w.mu.Lock()
+		err := w.journal.again()
+		w.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
 	g := &generation{}
 	g.ctx, g.cancel = context.WithCancel(context.Background())
 	p := &yamldoc.Problems{File: w.s.File}
@@ -138,7 +153,7 @@ func (w *world) boot() error {
 		}
 		return w.answers(g, key, sc)
 	})
-	agent, file := agentfile.Read(p, w.s.agent, w.s.dir, opts)
+	agent, file := agentfile.Read(p, w.agent, w.s.dir, opts)
 	if err := p.Err(); err != nil {
 		return err
 	}
@@ -153,7 +168,7 @@ func (w *world) boot() error {
 		}
 	}
 	defaults(agent)
-	host, err := drive.Open(drive.Options{Store: w.store, Clock: w.clock, Owner: "scenario", Stream: w.cell.Stream == "on", Tapes: w.cell.Stream == "on",
+	host, err := drive.Open(drive.Options{Store: w.store(), Clock: w.clock, Owner: "scenario", Stream: w.cell.Stream == "on", Tapes: w.cell.Stream == "on",
 		Hook: func(pt drive.Point) error { return w.kill.hook(g, pt) }, NewID: w.newID})
 	if err != nil {
 		return err
@@ -182,7 +197,7 @@ func defaults(a *drive.Agent) {
 func (w *world) answers(g *generation, key string, sc *scripted.Script) model.Model {
 	d := w.decks[key]
 	if d == nil {
-		d = &deck{name: w.s.File, script: sc, runs: map[string]*dealt{}, stopped: w.stopped}
+		d = &deck{name: w.s.File, script: sc, runs: map[string]*dealt{}, stopped: w.stopped, lost: w.lost}
 		w.decks[key] = d
 	}
 	a := &answers{w: w, g: g, d: d}
@@ -198,9 +213,32 @@ func (w *world) answers(g *generation, key string, sc *scripted.Script) model.Mo
 }
 
 func (w *world) stopped(run string) bool {
-	row, err := w.store.Get(context.Background(), run)
+	row, err := w.store().Get(context.Background(), run)
 	return err == nil && row.Status == loop.StatusStopped
 }
+
+// lost says whether the end of an attempt of a model call died with the process.
+func (w *world) lost(run string, call, attempt int64) bool {
+	if !w.died.Load() {
+		return false
+	}
+	lost := true
+	_ = w.events(run, func(ev loop.Event) error {
+		switch b := ev.Body.(type) {
+		case loop.ModelReplied:
+			lost = lost && b.Call != call
+		case loop.ModelFailed:
+			if b.Call == call && max(b.Attempt, 1) == attempt {
+				lost = b.Cause == loop.CauseCrash
+				return errFound
+			}
+		}
+		return nil
+	})
+	return lost
+}
+
+var errFound = errors.New("found")
 
 // killer ends a life of the process at one of the points at which it can end.
 type killer struct {
@@ -232,6 +270,7 @@ func (k *killer) hook(g *generation, p drive.Point) error {
 // reboot follows the death of the process.
 func (w *world) reboot() error {
 	w.killed = true
+	w.died.Store(true)
 	w.clock.Quiet()
 	return w.boot()
 }
@@ -272,7 +311,7 @@ func (w *world) start(text string) error {
 		s.Agent = g.agent
 		_, err := g.host.Start(w.ctx, s)
 		again, err := w.afterwards(g, err)
-		if _, lost := w.store.Get(context.Background(), s.ID); lost == nil {
+		if _, lost := w.store().Get(context.Background(), s.ID); lost == nil {
 			w.runs = append(w.runs, s.ID)
 			if again && err == nil {
 				return w.goOn(s.ID)
