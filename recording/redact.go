@@ -46,7 +46,7 @@ const minSecret = 6
 func Patterns() []Pattern {
 	p := func(kind, expr string) Pattern { return Pattern{Kind: kind, Expr: regexp.MustCompile(expr)} }
 	return []Pattern{
-		{Kind: "private-key", Expr: regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.{0,12000}?)-----END [A-Z ]*PRIVATE KEY-----`),
+		{Kind: "private-key", Expr: regexp.MustCompile(`-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)-----END [A-Z ]*PRIVATE KEY-----`),
 			After: "-----BEGIN ", Until: "PRIVATE KEY-----"},
 		p("anthropic-key", `sk-ant-[A-Za-z0-9_-]{20,}`),
 		p("openai-key", `sk-(?:proj-|svcacct-)?[A-Za-z0-9_-]{20,}`),
@@ -112,6 +112,9 @@ func (r *Redactor) redact(s string) (string, []span) {
 	done := 0
 	for _, m := range r.find(s) {
 		b.WriteString(s[done:m.from])
+		if m.by == "" {
+			m.by = r.found(m.kind, s[m.from:m.to])
+		}
 		from := b.Len()
 		b.WriteString(m.by)
 		spans = append(spans, span{m.from, m.to, from, b.Len()})
@@ -127,6 +130,7 @@ func (r *Redactor) redact(s string) (string, []span) {
 type match struct {
 	from, to int
 	by       string
+	kind     string // in the place of by: it gets its name when it is replaced
 }
 
 // find lists the secrets of a text, in order, without overlaps: known ones first, then patterns in their order in what is between.
@@ -149,14 +153,14 @@ func (r *Redactor) find(s string) []match {
 			from := at + i
 			at = from + len(k.value)
 			if free(from, at) {
-				list = append(list, match{from, at, k.by})
+				list = append(list, match{from: from, to: at, by: k.by})
 			}
 		}
 	}
 	for _, p := range r.patterns {
 		for _, loc := range p.Expr.FindAllStringIndex(s, -1) {
 			if loc[1] > loc[0] && loc[1]-loc[0] <= patternMax && free(loc[0], loc[1]) {
-				list = append(list, match{loc[0], loc[1], r.found(p.Kind, s[loc[0]:loc[1]])})
+				list = append(list, match{from: loc[0], to: loc[1], kind: p.Kind})
 			}
 		}
 	}
