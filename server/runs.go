@@ -335,7 +335,9 @@ func (s *Server) listApprovals(ctx context.Context, in *struct {
 			return nil, problem(err)
 		}
 		for _, p := range r.Pending {
-			out.Body.Approvals = append(out.Body.Approvals, ViewPending(r, p))
+			v := ViewPending(r, p)
+			v.Schema = s.schemaOf(ctx, r, p)
+			out.Body.Approvals = append(out.Body.Approvals, v)
 		}
 	}
 	return out, nil

@@ -134,6 +134,7 @@ func (s *Server) routes() {
 	s.runRoutes(api)
 	s.approvalRoutes(api)
 	s.plainRoutes(api)
+	s.recordingRoutes(api)
 	if s.o.Console != nil {
 		s.mux.Handle("/", s.o.Console)
 	} else {
@@ -154,6 +155,7 @@ func OpenAPI(version string) ([]byte, error) {
 	s.runRoutes(api)
 	s.approvalRoutes(api)
 	s.plainRoutes(api)
+	s.recordingRoutes(api)
 	return json.MarshalIndent(api.OpenAPI(), "", "  ")
 }
 
