@@ -67,13 +67,15 @@ func Canonical(b []byte) ([]byte, error) {
 // Fingerprint names a sequence of byte strings: 32 hex digits, the first half of the SHA-256 over each part behind its
 // length (8 bytes, big endian). Parts are told apart: ("ab", "c") and ("a", "bc") differ.
 func Fingerprint(parts ...[]byte) string {
-	var room [512]byte
-	buf := room[:0]
+	h := sha256.New()
+	var n [8]byte
 	for _, p := range parts {
-		buf = binary.BigEndian.AppendUint64(buf, uint64(len(p)))
-		buf = append(buf, p...)
+		binary.BigEndian.PutUint64(n[:], uint64(len(p)))
+		h.Write(n[:])
+		h.Write(p)
 	}
-	sum := sha256.Sum256(buf)
+	var sum [sha256.Size]byte
+	h.Sum(sum[:0])
 	var text [32]byte
 	hex.Encode(text[:], sum[:16])
 	return string(text[:])
