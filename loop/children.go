@@ -62,6 +62,9 @@ func (s State) childStarted(ev Event, b ChildStarted) (State, string) {
 	if s.Phase != PhaseTurn || i < 0 || s.Turn.Calls[i].Status != CallReady || s.windingDown() || !s.mayStart(i) {
 		return s, "the child may not start"
 	}
+	if t := s.Config.tool(s.Turn.Calls[i].Tool); t == nil || !t.Child {
+		return s, "the call's tool is no agent"
+	}
 	n := need{calls: deref(b.Grant.ModelCalls), tokens: deref(b.Grant.Tokens), cost: Pico(deref((*int64)(b.Grant.Cost)))}
 	if hit := s.fits(n); hit != nil {
 		return s, "its grant does not fit the limit " + hit.Limit

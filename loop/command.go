@@ -64,7 +64,8 @@ func id(what string, n ...int64) string {
 	return what
 }
 
-// withAborts ends what is under way when the run is being cancelled or out of time.
+// withAborts ends what is under way when the run is being cancelled or out of time. Children end whenever the turn is wound down: one
+// that waits for a person would hold its parent for ever.
 func (s State) withAborts(cmds []Command) []Command {
 	cause := ""
 	switch {
@@ -72,6 +73,14 @@ func (s State) withAborts(cmds []Command) []Command {
 		cause = CauseCancelled
 	case s.Limit != nil && isTime(s.Limit.Limit) && !s.Model.Closing:
 		cause = CauseLimit
+	case s.Phase == PhaseTurn && s.windingDown():
+		for i, c := range s.Turn.Calls {
+			if c.Status == CallChild {
+				t := s.toolCommand(i, c.Attempt, true)
+				cmds = append(cmds, Command{ID: "abort/" + t.ID, Kind: Abort, Target: t.ID, Call: c.ID, Cause: CauseCancelled})
+			}
+		}
+		return cmds
 	default:
 		return cmds
 	}

@@ -41,6 +41,9 @@ func (s State) toolStarted(ev Event, b ToolStarted) (State, string) {
 		return s, "the call may not start"
 	}
 	c := s.Turn.Calls[i]
+	if t := s.Config.tool(c.Tool); t == nil || t.Child || i == s.finishIndex() {
+		return s, "it is no call of a tool that runs by itself"
+	}
 	if max(b.Attempt, 1) != c.Attempt+1 {
 		return s, "owed is attempt " + strconv.FormatInt(c.Attempt+1, 10)
 	}

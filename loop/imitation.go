@@ -68,7 +68,8 @@ func markup(text string, tools []string) bool {
 		rest := text[i+len(mark):]
 		rest = rest[:min(len(rest), 200)]
 		for _, t := range tools {
-			if j := strings.Index(rest, t); j >= 0 && (j+len(t) == len(rest) || !isNameByte(rest[j+len(t)])) && (j == 0 || !isNameByte(rest[j-1])) {
+			if j := strings.Index(rest, t); j >= 0 && (j == 0 || !isNameByte(rest[j-1])) &&
+				(j+len(t) == len(rest) || rest[j+len(t)] == '.' || !isNameByte(rest[j+len(t)])) { // <|python_tag|>search.call(…)
 				return true
 			}
 		}
