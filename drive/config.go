@@ -6,9 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
-	"time"
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
@@ -30,15 +28,6 @@ type compiled struct {
 	models  map[string]model.Model // fallbacks by reference
 }
 
-// boundTool is a tool with its definition digest and compiled schema.
-type boundTool struct {
-	tool   tool.Tool
-	def    tool.Def
-	digest string
-	schema *tool.Schema
-	child  *Child
-}
-
 // Definition is what the recorded definition of an agent holds beside the loop's config; it is stored once as an artifact and named by
 // its digest.
 type Definition struct {
@@ -51,20 +40,6 @@ type Definition struct {
 	Output       json.RawMessage  `json:"output,omitempty"`
 	Contract     json.RawMessage  `json:"contract,omitempty"`
 	Check        string           `json:"check,omitempty"`
-}
-
-// ToolDefinition is the recorded definition of one tool.
-type ToolDefinition struct {
-	Name        string             `json:"name"`
-	Description string             `json:"description,omitempty"`
-	Input       json.RawMessage    `json:"input,omitempty"`
-	Effect      loop.Effect        `json:"effect"`
-	Label       string             `json:"label,omitempty"`
-	Approval    loop.Verdict       `json:"approval,omitempty"`
-	Destination string             `json:"destination,omitempty"`
-	Requires    []tool.Requirement `json:"requires,omitempty"`
-	Grounded    []string           `json:"grounded,omitempty"`
-	Digest      string             `json:"digest"`
 }
 
 var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
@@ -164,161 +139,6 @@ func orDefault(p *problems, field string, v *int, def int64) int64 {
 	return int64(*v)
 }
 
-func (c *compiled) bindTools(p *problems) (specs []loop.ToolSpec) {
-	a := c.agent
-	bind := func(t tool.Tool, def tool.Def, child *Child) {
-		field := fmt.Sprintf("Tools[%s]", def.Name)
-		switch {
-		case !toolName.MatchString(def.Name):
-			p.add(field, "is no name that every provider takes. Use letters, digits, _ and -, at most 64")
-		case c.tools[def.Name] != nil || a.Finish && def.Name == loop.FinishTool:
-			p.add(field, "the name is taken. Names of tools are unique; finish is the built-in one")
-			return
-		}
-		schema, err := verify(t, def, child)
-		if err != nil {
-			p.add(field, "%v", err)
-		}
-		if len(def.Input) == 0 {
-			def.Input = anyObject
-		}
-		switch def.Effect {
-		case "", loop.Read, loop.Idempotent, loop.Once:
-		default:
-			p.add(field+".Effect", "%q is no effect. Use read, idempotent or once", def.Effect)
-		}
-		switch def.Approval {
-		case "", loop.Allow, loop.Ask, loop.Deny:
-		default:
-			p.add(field+".Approval", "%q is no verdict. Use allow, ask or deny", def.Approval)
-		}
-		switch def.OnReject {
-		case "", "tell", "stop":
-		default:
-			p.add(field+".OnReject", "%q is unknown. Use tell or stop", def.OnReject)
-		}
-		b := &boundTool{tool: t, def: def, schema: schema, child: child, digest: toolDigest(def)}
-		c.tools[def.Name] = b
-		c.declare = append(c.declare, model.Tool{Name: def.Name, Description: def.Description, Schema: def.Input})
-		specs = append(specs, b.spec())
-	}
-	for _, t := range a.Tools {
-		if child, ok := t.(interface{ Child() Child }); ok {
-			ch := child.Child()
-			bind(t, childDef(ch), &ch)
-			continue
-		}
-		bind(t, t.Def(), nil)
-	}
-	for i := range a.Children {
-		bind(childTool{a.Children[i]}, childDef(a.Children[i]), &a.Children[i])
-	}
-	for _, b := range c.tools {
-		for _, r := range b.def.Requires {
-			if c.tools[r.Tool] == nil {
-				p.add("Tools["+b.def.Name+"].Requires", "there is no tool %q", r.Tool)
-			}
-		}
-	}
-	return specs
-}
-
-// verify finds what is wrong with a tool before it is ever called, and compiles its schema.
-func verify(t tool.Tool, def tool.Def, child *Child) (*tool.Schema, error) {
-	if child == nil {
-		return tool.Verify(t)
-	}
-	return tool.Compile(def.Input)
-}
-
-// toolDigest is the fingerprint of what a tool does: schema, effect, label, destination. Its description is left out: a better wording
-// does not make it another tool, and the change is on record all the same, with the digest of the agent's whole definition.
-func toolDigest(d tool.Def) string {
-	raw, err := json.Marshal(struct {
-		Name, Label, Destination string
-		Input                    json.RawMessage
-		Effect                   loop.Effect
-	}{d.Name, d.Label, d.Destination, d.Input, d.Effect})
-	if err != nil {
-		raw = []byte(d.Name)
-	}
-	return loop.Fingerprint(raw)[:16]
-}
-
-func (b *boundTool) spec() loop.ToolSpec {
-	s := loop.ToolSpec{Name: b.def.Name, Digest: b.digest, Effect: b.def.Effect, Label: b.def.Label, OnReject: b.def.OnReject,
-		Timeout: toMicros(b.def.Timeout), Retries: int64(b.def.Retries), CallsMax: int64p(b.def.CallsMax), Check: b.def.Check}
-	if b.def.Poll != nil {
-		s.Poll = &loop.Poll{CallsMax: int64p(b.def.Poll.CallsMax), Interval: toMicros(b.def.Poll.Interval)}
-	}
-	if b.child != nil {
-		s.Child, s.Handoff = true, b.child.Handoff
-		var p problems
-		l := b.child.Limits.build(&p, "", false)
-		if l != (loop.Limits{}) {
-			s.Limits = &l
-		}
-	}
-	return s
-}
-
-func int64p(v *int) *int64 {
-	if v == nil {
-		return nil
-	}
-	n := int64(*v)
-	return &n
-}
-
-// build turns limits as Go users write them into the loop's.
-func (l Limits) build(p *problems, field string, rounds bool) loop.Limits {
-	var out loop.Limits
-	count := func(name string, v int64) *int64 {
-		switch {
-		case v == 0:
-			return nil
-		case v == Zero:
-			v = 0
-		case v < 0:
-			p.add(field+"."+name, "%d is negative. Leave it out for no limit, use Zero for a limit of zero", v)
-		}
-		return &v
-	}
-	out.Rounds = count("Rounds", int64(l.Rounds))
-	if rounds && out.Rounds == nil {
-		def := int64(DefaultRounds)
-		out.Rounds = &def
-	} else if l.Rounds == Unlimited {
-		out.Rounds = nil
-	}
-	out.ModelCalls, out.ToolCalls, out.Tokens = count("ModelCalls", int64(l.ModelCalls)), count("ToolCalls", int64(l.ToolCalls)), count("Tokens", l.Tokens)
-	switch {
-	case l.CostUSD == 0:
-	case l.CostUSD == ZeroUSD:
-		zero := loop.Pico(0)
-		out.Cost = &zero
-	case l.CostUSD < 0 || l.CostUSD > 9e6 || math.IsNaN(l.CostUSD):
-		p.add(field+".CostUSD", "%v is no amount. Use a positive number of dollars up to 9 million", l.CostUSD)
-	default:
-		pico := loop.Pico(math.Round(l.CostUSD * float64(loop.USD)))
-		out.Cost = &pico
-	}
-	duration := func(name string, d time.Duration) *loop.Micros {
-		switch {
-		case d == 0:
-			return nil
-		case d == Zero:
-			d = 0
-		case d < 0:
-			p.add(field+"."+name, "%v is negative", d)
-		}
-		m := toMicros(d)
-		return &m
-	}
-	out.ActiveTime, out.Deadline = duration("ActiveTime", l.ActiveTime), duration("Deadline", l.Deadline)
-	return out
-}
-
 // outputCap settles how many tokens a response may have: a cap has to be known where tokens or money are limited.
 func (c *compiled) outputCap(p *problems) {
 	a := c.agent
@@ -357,12 +177,6 @@ func (c *compiled) price(p *problems) {
 		c.models[info.Ref()] = f.Model
 		c.config.Fallbacks = append(c.config.Fallbacks, loop.Fallback{Model: info.Ref(), Classes: f.Classes, Price: info.Price})
 	}
-}
-
-// build converts USD per million tokens to 10⁻¹² USD per token: one dollar per million is 10⁶ of them.
-func (p *Price) build() *loop.Price {
-	pico := func(usd float64) loop.Pico { return loop.Pico(math.Round(usd * 1e6)) }
-	return &loop.Price{Input: pico(p.Input), CacheRead: pico(p.CacheRead), CacheWrite: pico(p.CacheWrite), Output: pico(p.Output)}
 }
 
 // check looks at the words that options may be.

@@ -303,3 +303,10 @@ func (h *Host) Explain(ctx context.Context, run string) (recording.Explanation, 
 	}
 	return recording.Explain(rec.Root().Events), nil
 }
+
+// Loop gives the limits in the loop's words; those that are not set are absent, Rounds too.
+func (l Limits) Loop() (loop.Limits, error) {
+	p := &problems{}
+	out := l.build(p, "limits", false)
+	return out, errors.Join(p.errs...)
+}
