@@ -59,7 +59,7 @@ func (db *DB) CheckAnswer(ctx context.Context, answer string, facts map[string]l
 		}
 	}
 	if claim := Claims(answer); claim != "" && !written && !named {
-		missing = append(missing, fmt.Sprintf("what %q claims: nothing was saved in answer to this message, so say that it was not", claim))
+		missing = append(missing, fmt.Sprintf("the write that %q claims (nothing was saved in answer to this message: say that it was not)", claim))
 	}
 	return missing, nil
 }

@@ -63,7 +63,7 @@ func TestCheckAnswer(t *testing.T) {
 	}
 	higher, stranger := *g, *l
 	higher.Target, stranger.ID = 110, "W-161" // came with the database: no call logged it
-	const claim = `what "I have saved it" claims: nothing was saved in answer to this message, so say that it was not`
+	const claim = `the write that "I have saved it" claims (nothing was saved in answer to this message: say that it was not)`
 	for name, c := range map[string]struct {
 		answer string
 		facts  map[string]loop.Fact
@@ -76,7 +76,7 @@ func TestCheckAnswer(t *testing.T) {
 		"claimed by an id that exists":     {"I have saved it as G-6.", nil, nil},
 		"an id that does not exist": {"I have saved it as G-99.", nil, []string{
 			"G-99 in the database: nothing was saved under that id, so do not name it",
-			`what "I have saved it as G-99" claims: nothing was saved in answer to this message, so say that it was not`}},
+			`the write that "I have saved it as G-99" claims (nothing was saved in answer to this message: say that it was not)`}},
 		"an id of a workout that was read": {"See W-161 and M-3.", nil, nil},
 		"a fact that is not so":            {"Done.", map[string]loop.Fact{"goal": fact(higher)}, []string{"the goal in the database as the fact says it"}},
 		"a fact of another row":            {"Done.", map[string]loop.Fact{"workout": fact(stranger)}, []string{"the workout in the database as the fact says it"}},
