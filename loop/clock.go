@@ -114,6 +114,7 @@ func (s State) NextWake(now Micros) Micros {
 	if s.Phase == PhasePrompt {
 		consider(s.Model.After)
 	}
+	consider(s.Side.After)
 	if s.Phase == PhaseTurn || s.Phase == PhasePaused {
 		for _, c := range s.Turn.Calls {
 			switch c.Status {

@@ -84,6 +84,9 @@ func (s State) withAborts(cmds []Command) []Command {
 	default:
 		return cmds
 	}
+	if s.Side.Under {
+		return append(cmds, Command{ID: "abort/" + s.sideCommand().ID, Kind: Abort, Target: s.sideCommand().ID, Cause: cause})
+	}
 	switch s.Phase {
 	case PhaseModel:
 		cmds = append(cmds, Command{ID: "abort/" + s.modelCommand().ID, Kind: Abort, Target: s.modelCommand().ID, Cause: cause})

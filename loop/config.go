@@ -32,6 +32,7 @@ type Config struct {
 	Grace        Micros        `json:"grace,omitempty"`        // what cancelled work gets to end
 	ClosingTime  Micros        `json:"closing_time,omitempty"` // kept of active_time and deadline for the closing call; 0: a tenth, at most 30 s
 	Fallbacks    []Fallback    `json:"fallbacks,omitempty"`
+	Models       []Fallback    `json:"models,omitempty"` // that a plan may choose beside the agent's own and the fallbacks
 	Compact      *CompactRule  `json:"compact,omitempty"`
 	Session      *SessionStart `json:"session,omitempty"`
 	Parent       *ParentStart  `json:"parent,omitempty"`
@@ -83,12 +84,13 @@ type Contract struct {
 	Called []string `json:"called,omitempty"`
 	Schema bool     `json:"schema,omitempty"`
 	Cites  string   `json:"cites,omitempty"`
-	Check  bool     `json:"check,omitempty"` // the definition has a check (a command, a judge, a Go function)
+	Check  bool     `json:"check,omitempty"` // the definition has a check (a command, a Go function)
+	Judge  *Judge   `json:"judge,omitempty"` // a model that looks at the answer when all else holds
 }
 
 // Needs reports whether there is anything to check.
 func (c *Contract) Needs() bool {
-	return c != nil && (len(c.Facts) > 0 || len(c.Called) > 0 || c.Schema || c.Cites != "" || c.Check)
+	return c != nil && (len(c.Facts) > 0 || len(c.Called) > 0 || c.Schema || c.Cites != "" || c.Check || c.Judge != nil)
 }
 
 // Price is money for one token of each part.
@@ -128,8 +130,9 @@ type Fallback struct {
 
 // CompactRule says when the transcript is compacted: once a request would take more than At tokens.
 type CompactRule struct {
-	At       int64 `json:"at"`
-	Attempts int64 `json:"attempts,omitempty"`
+	At       int64      `json:"at"`
+	Attempts int64      `json:"attempts,omitempty"` // before one model call; 0: 1
+	Writer   *SideModel `json:"writer,omitempty"`   // writes the summary; nil: the oldest exchanges are left out
 }
 
 // SessionStart is what a run takes over from its session.

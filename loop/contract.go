@@ -37,6 +37,9 @@ const FinishText = "The run ends with this."
 
 // contractChecked goes on from the check of an answer, in text or through the finish tool.
 func (s State) contractChecked(b ContractChecked) (State, string) {
+	if s.Side.Under {
+		return s, "stale: the judge is being asked"
+	}
 	if s.Phase == PhaseTurn {
 		return s.finishChecked(b)
 	}

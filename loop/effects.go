@@ -9,6 +9,7 @@ const (
 	CauseCrash     = "crash"     // the process that ran the attempt died
 	CauseCancelled = "cancelled" // the run was cancelled
 	CauseLimit     = "limit"     // a time limit of the run
+	CausePlan      = "plan"      // of a model call that was never sent: the hook before it failed
 )
 
 // maxLost is how many attempts of one model or read call may die with their process before the run fails: a call that kills its

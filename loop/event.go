@@ -102,7 +102,8 @@ type ModelFailed struct {
 	Status     int    `json:"status,omitempty"`
 	RetryAfter Micros `json:"retry_after,omitempty"`
 	Message    string `json:"message,omitempty"`
-	Gone       bool   `json:"gone,omitempty"` // the provider does not keep the conversation any more: sent whole from here on
+	Window     bool   `json:"window,omitempty"` // the transcript does not fit the model's context window
+	Gone       bool   `json:"gone,omitempty"`   // the provider does not keep the conversation any more: sent whole from here on
 	Usage      *Usage `json:"usage,omitempty"`
 	Purpose    string `json:"purpose,omitempty"`
 }
@@ -333,6 +334,7 @@ type Compacted struct {
 	Keep     []int64   `json:"keep,omitempty"` // events at or before Upto whose messages stay word for word, before Messages
 	Failed   string    `json:"failed,omitempty"`
 	Tokens   int64     `json:"tokens,omitempty"` // estimate of the transcript after it
+	Call     int64     `json:"call,omitempty"`   // the model call that wrote the summary, whose blocks are here and not in its reply
 }
 
 // ChildStarted says that a call runs as a child with a journal of its own, within a grant from this run's ledger.

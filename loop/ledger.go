@@ -131,26 +131,25 @@ func deref(p *int64) int64 {
 	return *p
 }
 
-// price is that of the model in force.
-func (s State) price() *Price {
-	if s.Model.Model != "" {
-		for _, f := range s.Config.Fallbacks {
-			if f.Model == s.Model.Model {
-				return f.Price
-			}
-		}
-	}
-	return s.Config.Price
-}
-
 // Admit answers the command CallModel at the time now: the event to append before the call is sent, or the one that says why it
 // is not. input is the exact size of the request in tokens where the driver knows it, negative where it does not: then the last
 // reported prefix plus a bound for the new bytes is reserved.
-func (s State) Admit(now Micros, input int64) Body {
+func (s State) Admit(now Micros, input int64) Body { return s.AdmitPlan(now, input, nil) }
+
+// AdmitPlan is Admit with what the hook before the call chose. A plan belongs to the first attempt of a call; further attempts and the
+// closing call take none.
+func (s State) AdmitPlan(now Micros, input int64, plan *Plan) Body {
 	c := s.modelCommand()
+	if c.Closing {
+		plan = nil
+	} else if c.Attempt > 1 {
+		plan = s.Model.Plan
+	}
+	prefix := s.broken(plan)
+	s.Model.Plan = plan
 	exact := input >= 0
 	hint := ""
-	if c.Attempt == 1 && !c.Closing {
+	if c.Attempt == 1 && !c.Closing && s.Overflows == 0 { // else it was said before the attempt that did not fit
 		hint = s.hint()
 	}
 	if !exact {
@@ -161,15 +160,20 @@ func (s State) Admit(now Micros, input int64) Body {
 		if hint != "" {
 			input = addSat(input, int64(len(hint))+overhead)
 		}
+		if plan != nil && plan.Context != "" {
+			input = addSat(input, int64(len(plan.Context))+overhead)
+		}
 	}
 	call := need{tokens: addSat(input, s.Config.OutputCap), cost: s.price().Worst(input, s.Config.OutputCap)}
 	if c.Attempt == 1 {
 		call.calls = 1
 	}
-	started := ModelCallStarted{Call: c.N, Closing: c.Closing, Model: s.Model.Model,
+	started := ModelCallStarted{Call: c.N, Closing: c.Closing, Model: s.ModelRef(), Prefix: prefix,
 		Reserve: Reserve{Input: input, Output: s.Config.OutputCap, Cost: call.cost}}
 	if c.Attempt > 1 {
 		started.Attempt = c.Attempt
+	} else {
+		started.Plan = plan
 	}
 	started.Hint = hint
 	if c.Closing {
@@ -203,6 +207,7 @@ func (s State) closing(input int64, exact bool) need {
 	if !s.keepsClosing() {
 		return need{}
 	}
+	s.Model.Plan = nil
 	if !exact {
 		input = addSat(input, s.Config.OutputCap+overhead+closingText)
 	}

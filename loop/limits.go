@@ -73,6 +73,9 @@ func (s State) limitReached(b LimitReached) (State, string) {
 		return s, "the run is ending"
 	}
 	s.Limit = &LimitHit{b.Limit, b.Whose, b.Overshoot}
+	if s.Side.Under { // aborted first
+		return s, ""
+	}
 	switch s.Phase {
 	case PhaseModel: // aborted first
 		return s, ""

@@ -124,7 +124,7 @@ func Ready(s State, now Micros) []Command {
 	case PhaseTurn:
 		cmds = s.readyTurn(now)
 	case PhaseCheck:
-		cmds = []Command{{ID: id("check", s.Model.Call), Kind: CheckDone}}
+		cmds = []Command{s.checkCommand()}
 	case PhaseNudge:
 		cmds = []Command{record(s, s.owedNudge())}
 	case PhaseEnding:
@@ -134,8 +134,11 @@ func Ready(s State, now Micros) []Command {
 }
 
 func (s State) readyPrompt(now Micros) []Command {
+	if s.Side.Under {
+		return []Command{s.sideCommand()}
+	}
 	if s.owesCompaction() {
-		return []Command{{ID: id("compact", s.Compacts+1), Kind: Compaction, Attempt: s.Compacts + 1}}
+		return []Command{s.compactCommand()}
 	}
 	c := s.modelCommand()
 	if s.Model.After > now {
@@ -167,9 +170,9 @@ func (s State) started(ev Event, b RunStarted) (State, string) {
 
 func (s State) modelStarted(ev Event, b ModelCallStarted) (State, string) {
 	if b.Purpose != "" {
-		return s, "a call for another purpose has its own event"
+		return s.sideStarted(ev, b)
 	}
-	if s.Phase != PhasePrompt {
+	if s.Phase != PhasePrompt || s.Side.Under {
 		return s, "no model call is owed"
 	}
 	want := s.modelCommand()
@@ -179,11 +182,15 @@ func (s State) modelStarted(ev Event, b ModelCallStarted) (State, string) {
 	if ev.Time < s.Model.After {
 		return s, "it is not time yet for another attempt"
 	}
+	if b.Attempt <= 1 {
+		s.Model.Plan, s.Side = b.Plan, SideCall{}
+	}
 	s, why := s.hold(ev.Time, b)
 	if why != "" {
 		return s, why
 	}
 	s.Phase = PhaseModel
+	s.Model.Asked, s.Model.Cut = b.Model, false
 	if !b.Closing {
 		s.Turn = Turn{}
 	}
@@ -201,9 +208,13 @@ func (s State) modelStarted(ev Event, b ModelCallStarted) (State, string) {
 
 // modelReplied is the fork of the road: an answer, calls, or something to be corrected.
 func (s State) modelReplied(ev Event, b ModelReplied) (State, string) {
+	if b.Purpose != "" {
+		return s.sideReplied(b)
+	}
 	if s.Phase != PhaseModel || b.Call != s.Model.Call {
 		return s, "stale: no such model call is under way"
 	}
+	s.Overflows = 0
 	s = s.settle(b.Usage, b.Usage == nil)
 	if b.Usage == nil {
 		s.Model.Fresh = addSat(s.Model.Fresh, bound(b.Blocks)) // else the report covers it
@@ -246,6 +257,12 @@ func (s State) modelReplied(ev Event, b ModelReplied) (State, string) {
 }
 
 func (s State) modelFailed(ev Event, b ModelFailed) (State, string) {
+	if b.Purpose != "" {
+		return s.sideFailed(ev, b)
+	}
+	if c := s.modelCommand(); b.Cause == CausePlan && s.Phase == PhasePrompt && b.Call == c.N && c.Attempt == 1 && !c.Closing && !s.Side.Under {
+		return s.end(RunStopped{Stop: StopFailed, Class: ClassFatal, Message: failure(b)}), ""
+	}
 	if s.Phase != PhaseModel || b.Call != s.Model.Call || max(b.Attempt, 1) != s.Model.Attempt {
 		return s, "stale: no such attempt is under way"
 	}
@@ -275,9 +292,11 @@ func (s State) modelFailed(ev Event, b ModelFailed) (State, string) {
 		s.Model.After = ev.Time + backoff(s.Key, s.Model.Failed, b.RetryAfter)
 		return s, ""
 	}
-	if next, ok := s.fallback(b.Class); ok {
-		s.Model.Model, s.Model.Failed, s.Model.Again = next, 0, true
-		return s, ""
+	if shorter, ok := s.overflows(b); ok {
+		return shorter, ""
+	}
+	if other, ok := s.takeOver(b.Class); ok {
+		return other, ""
 	}
 	if s.Model.Closing {
 		return s.end(RunStopped{Stop: StopLimit, Class: b.Class, Message: b.Message}), ""

@@ -7,6 +7,10 @@ func (s State) cancelRequested(b CancelRequested) (State, string) {
 		return s, "stale: the run is being cancelled already"
 	}
 	s.Cancel = &Cancelled{By: b.By, Reason: b.Reason}
+	if s.Side.Under { // what is under way ends first
+		s.End = nil
+		return s, ""
+	}
 	switch s.Phase {
 	case PhaseModel, PhaseTurn:
 		s.End = nil

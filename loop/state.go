@@ -24,16 +24,20 @@ type State struct {
 	Standing []Standing       `json:"standing,omitempty"`
 	Progress Progress         `json:"progress"`
 
-	Nudges   int64       `json:"nudges,omitempty"`  // used
-	Repairs  int64       `json:"repairs,omitempty"` // used
-	Imitated bool        `json:"imitated,omitempty"`
-	Queued   int64       `json:"queued,omitempty"` // messages taken and not yet in a prompt
-	Compacts int64       `json:"compacts,omitempty"`
-	Limit    *LimitHit   `json:"limit,omitempty"`
-	Cancel   *Cancelled  `json:"cancel,omitempty"`
-	End      *RunStopped `json:"end,omitempty"`    // decided, not yet recorded
-	Stop     *RunStopped `json:"stop,omitempty"`   // recorded
-	Answer   int64       `json:"answer,omitempty"` // event of the last response that may be an answer
+	Nudges    int64       `json:"nudges,omitempty"`  // used
+	Repairs   int64       `json:"repairs,omitempty"` // used
+	Imitated  bool        `json:"imitated,omitempty"`
+	Queued    int64       `json:"queued,omitempty"` // messages taken and not yet in a prompt
+	Compacts  int64       `json:"compacts,omitempty"`
+	Shorten   bool        `json:"shorten,omitempty"`   // the provider refused the transcript: it is to be shortened whatever its estimate
+	Overflows int64       `json:"overflows,omitempty"` // refusals of that kind since the last response
+	Judged    int64       `json:"judged,omitempty"`    // calls of the judge
+	Side      SideCall    `json:"side,omitzero"`
+	Limit     *LimitHit   `json:"limit,omitempty"`
+	Cancel    *Cancelled  `json:"cancel,omitempty"`
+	End       *RunStopped `json:"end,omitempty"`    // decided, not yet recorded
+	Stop      *RunStopped `json:"stop,omitempty"`   // recorded
+	Answer    int64       `json:"answer,omitempty"` // event of the last response that may be an answer
 }
 
 // Phase says what the run is at. The order of a round is: PhasePrompt, PhaseModel, PhaseTurn (calls) or PhaseCheck (contract),
@@ -69,6 +73,9 @@ type ModelCall struct {
 	Late    int64   `json:"late,omitempty"`   // the same of messages that arrived during the call: the call after it has them
 	Nudge   *Nudged `json:"nudge,omitempty"`  // owed in PhaseNudge
 	Ended   string  `json:"ended,omitempty"`  // cause of the last failure: limit, cancelled
+	Plan    *Plan   `json:"plan,omitempty"`   // of that call
+	Asked   string  `json:"asked,omitempty"`  // the model that got the run's last request; "" the agent's
+	Cut     bool    `json:"cut,omitempty"`    // the transcript was shortened since that request
 }
 
 // Turn is the model's last response that asks for calls, while they are being settled.

@@ -74,6 +74,9 @@ func (t *Transcript) apply(ev Event) {
 			t.add(&Message{Role: User, Blocks: b.Input, Seq: ev.Seq})
 		}
 	case ModelCallStarted:
+		if b.Purpose != "" {
+			return
+		}
 		t.closing = b.Closing
 		if b.Attempt <= 1 && b.Hint != "" {
 			t.say(b.Hint, ev.Seq)

@@ -57,6 +57,9 @@ func (s State) windingDown() bool {
 
 // readyTurn derives what the turn owes, in order: validation and decisions, refusals, then the calls that may start.
 func (s State) readyTurn(now Micros) []Command {
+	if s.Side.Under {
+		return []Command{s.checkCommand()}
+	}
 	if s.windingDown() {
 		return s.readyWindDown()
 	}
@@ -93,7 +96,7 @@ func (s State) readyTurn(now Micros) []Command {
 			continue
 		}
 		if i == fin {
-			cmds = append(cmds, Command{ID: id("check", s.Turn.N), Kind: CheckDone, Call: c.ID})
+			cmds = append(cmds, s.checkCommand())
 			continue
 		}
 		cmds = append(cmds, s.toolCommand(i, c.Attempt+1, false))
@@ -131,6 +134,8 @@ func (s State) readyToJudge(fin int) []Command {
 			cmds = append(cmds, Command{ID: "authorize/" + c.ID, Kind: Authorize, Call: c.ID, Index: i})
 		case t == nil:
 			cmds = append(cmds, record(s, CallRefused{Call: c.ID, Why: WhyUnknownTool, Message: s.unknownTool(c.Tool)}))
+		case !s.planned(c.Tool):
+			cmds = append(cmds, record(s, CallRefused{Call: c.ID, Why: WhyUnknownTool, Message: c.Tool + " was not offered for this response. Go on with the tools that are."}))
 		case limit != nil && s.Tools[c.Tool].Calls+planned[c.Tool] >= *limit:
 			cmds = append(cmds, record(s, CallRefused{Call: c.ID, Why: WhyCap, Message: "Not executed: " + c.Tool + " may be called " +
 				strconv.FormatInt(*limit, 10) + " times in a run, and it was. Go on without it."}))
