@@ -62,6 +62,7 @@ type plant struct {
 	event   func(run string, ev *loop.Event) (drop bool)          // as written
 	live    func(st *loop.State)                                  // the driver's state
 	request func(r *seenRequest)                                  // as sent
+	before  func(c *execution)                                    // as it is about to be executed
 	call    func(w *world, c *execution) (again bool)             // as executed; again executes it once more
 	ledger  func(run string, st *loop.State)                      // as folded
 	extra   func(w *world, run string, st loop.State) *loop.Event // written beside
@@ -206,6 +207,9 @@ func (w *world) drive(ctx context.Context, id string) bool {
 			w.violate("bounded", id, w.seq(id), "the driver let go of a run that is running: %s", w.state(id))
 			return false
 		}
+		if w.broken() {
+			return false
+		}
 		if w.host.Driving(id) {
 			w.violate("linear growth", id, w.seq(id), "a waiting run is still driven")
 		}
@@ -241,6 +245,13 @@ func (w *world) violate(rule, run string, seq int64, format string, args ...any)
 
 func (w *world) violateLocked(rule, run string, seq int64, format string, args ...any) {
 	w.violations = append(w.violations, Violation{rule, run, seq, fmt.Sprintf(format, args...)})
+}
+
+// broken says that something did not hold: what comes after it would say little.
+func (w *world) broken() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.violations) > 0
 }
 
 // loosen says that the ends of this world may differ from those of another one of the same seed.

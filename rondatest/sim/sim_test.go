@@ -76,12 +76,12 @@ func compared(t *testing.T, seed uint64, p *plant) (problems []string, kinds map
 }
 
 func list(o *Outcome, where string) (problems []string) {
-	for i, v := range o.Violations {
-		if i == 3 {
-			problems = append(problems, fmt.Sprintf("… and %d more", len(o.Violations)-i))
-			break
+	told := map[string]bool{}
+	for _, v := range o.Violations { // the first of each rule: one fault has many consequences
+		if !told[v.Rule] {
+			told[v.Rule] = true
+			problems = append(problems, v.String()+where+"\n"+o.Journals[v.Run])
 		}
-		problems = append(problems, v.String()+where+"\n"+o.Journals[v.Run])
 	}
 	return problems
 }

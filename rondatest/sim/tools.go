@@ -52,6 +52,9 @@ func (t *simTool) behaviour(path, call string, failed int64) (behaviour, *rand.R
 func (t *simTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	w := t.w
 	e := &execution{tool: c, def: t.t.def, path: w.path(c.Run)}
+	if w.plant.before != nil {
+		w.plant.before(e)
+	}
 	res, err := t.execute(ctx, e)
 	if w.plant.call != nil && w.plant.call(w, e) {
 		return t.execute(ctx, e)
@@ -61,9 +64,6 @@ func (t *simTool) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 
 func (t *simTool) execute(ctx context.Context, e *execution) (tool.Result, error) {
 	w, c := t.w, e.tool
-	if w.plant.call != nil {
-		c = e.tool
-	}
 	failed, dead := w.checkExecution(t.door, e)
 	if dead {
 		return tool.Result{}, &tool.Error{Class: loop.ClassUnknown, Message: "dead"}

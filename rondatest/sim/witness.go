@@ -76,7 +76,7 @@ func (w *world) written(d *door, b journal.Batch) {
 			t.bad("fold", "a record is not written back as it was: %s", r.Data)
 		}
 		if w.plant.event != nil && w.plant.event(t.run, &ev) {
-			continue
+			continue // lost
 		}
 		fmt.Fprintf(&t.log, "%s\n", r.Data)
 		t.fold(ev)
