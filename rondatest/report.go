@@ -52,8 +52,8 @@ func (r *Report) add(x Result) {
 	}
 }
 
-// OK says that nothing failed.
-func (r Report) OK() bool { return r.Failed == 0 }
+// OK says that nothing failed, and that not everything asked for was left out.
+func (r Report) OK() bool { return r.Failed == 0 && (len(r.Results) > 0 || len(r.Left) == 0) }
 
 // Add takes the results of another report.
 func (r *Report) Add(other Report) {
