@@ -12,6 +12,8 @@ func (s State) callAuthorized(b CallAuthorized) (State, string) {
 	switch {
 	case b.Finish != "" && i != s.finishIndex():
 		return s, "only the finish tool has a finish status"
+	case s.Config.tool(c.Tool) == nil && (i != s.finishIndex() || b.Verdict == Ask):
+		return s, "the agent has no such tool to allow or to ask for"
 	case b.Verdict == Allow:
 		c.Status = CallReady
 	case b.Verdict == Ask:
@@ -70,6 +72,9 @@ func (s State) approvalAsked(b ApprovalAsked) (State, string) {
 		return s, "stale: no such call"
 	}
 	c := s.Turn.Calls[i]
+	if s.Config.tool(c.Tool) == nil {
+		return s, "the agent has no such tool to ask for"
+	}
 	if c.Attempt > 0 || c.Status != CallReady && (c.Status != CallAsking || c.Asked) {
 		return s, "stale: the call is not to be asked for"
 	}
