@@ -80,6 +80,9 @@ func (w *world) act(a act, ats []act, expected waits) error {
 			if armed[i].err != nil {
 				return &actError{at, armed[i].err}
 			}
+			if err := w.goOn(w.last()); err != nil { // where nobody drove at that moment
+				return &actError{at, err}
+			}
 			continue
 		}
 		w.pass(began.Add(at.after).Sub(w.clock.Now()))
@@ -192,13 +195,17 @@ func (w *world) after(run string, drives bool) error {
 	}
 	signal, stop := w.store().Notify(run)
 	defer stop()
+	again := time.NewTicker(10 * time.Millisecond) // a driver may leave at this moment: nothing is signalled then
+	defer again.Stop()
 	for {
+		g := w.current()
 		inputs, err := w.store().Inputs(context.Background(), run)
-		if err != nil || len(inputs) == 0 || w.current().dead.Load() || w.stopped(run) {
+		if err != nil || len(inputs) == 0 || g.dead.Load() || !g.host.Driving(run) || w.stopped(run) {
 			return err
 		}
 		select {
 		case <-signal:
+		case <-again.C:
 		case <-w.ctx.Done():
 			return context.Cause(w.ctx)
 		}

@@ -124,7 +124,14 @@ func (s *Scenario) checkAgent(p *yamldoc.Problems, tools map[string]*node) {
 	agent, _ := agentfile.Read(p, s.agent, s.dir, agentOptions(s, func(spec agentfile.ToolSpec) tool.Tool {
 		names = append(names, spec.Def.Name)
 		return &simTool{def: spec.Def}
-	}, func(sc *scripted.Script, agent string) model.Model { return scripted.New(sc) }))
+	}, func(sc *scripted.Script, agent string) model.Model {
+		for _, it := range sc.Items {
+			for _, c := range it.Calls {
+				s.raw = s.raw || c.Raw && !json.Valid([]byte(c.Args))
+			}
+		}
+		return scripted.New(sc)
+	}))
 	if p.Len() > before {
 		return
 	}

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/ronda-go/ronda/rondatest/fake"
 )
 
 // Direct is the wire that is none: the script answers without a provider.
@@ -108,6 +110,9 @@ func (o Options) cells() (cells []Cell, left []string) {
 
 // in says whether a scenario means something in a cell.
 func (s *Scenario) in(c Cell) bool {
+	if s.raw && c.Wire == fake.Gemini {
+		return false
+	}
 	for dim, v := range map[string]string{"wire": c.Wire, "stream": c.Stream, "crash": c.Crash, "store": c.Store, "engine": c.Engine} {
 		if words, ok := s.only[dim]; ok && !slices.Contains(words, v) {
 			return false

@@ -25,6 +25,7 @@ type Scenario struct {
 
 	dir    string
 	only   map[string][]string // dimension of the matrix: values
+	raw    bool                // some arguments are no JSON: there is no such answer on gemini
 	agent  *yamldoc.Node
 	script *scripted.Script // nil: the agent file's own
 	tools  map[string][]toolItem
