@@ -10,6 +10,9 @@ type Progress struct {
 	Period int64    `json:"period,omitempty"` // of the cycle found last
 }
 
+// maxRepeats bounds the window, whatever a journal says.
+const maxRepeats = 1000
+
 // maxPeriod is the longest cycle that counts as repetition, in rounds.
 const maxPeriod = 4
 
@@ -24,7 +27,7 @@ const (
 // progressed adds the turn to the window and says whether the run repeats itself: a cycle of up to four rounds of the same calls with
 // the same results and no new fact, as often as the agent's stall rule says, is worth a nudge; once more stalls it.
 func (s State) progressed() (State, progressVerdict) {
-	k := s.Config.Stall.Repeats
+	k := min(s.Config.Stall.Repeats, maxRepeats)
 	if k <= 0 {
 		return s, moves
 	}
