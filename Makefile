@@ -25,6 +25,14 @@ lint:
 	cd tools && $(GO) build -o ../.tools/staticcheck honnef.co/go/tools/cmd/staticcheck
 	.tools/staticcheck ./...
 
+# A small set of checks against the real providers whose keys are in the environment; says which were skipped.
+live:
+	$(GO) test -tags live -count=1 -v ./rondatest/live
+
+# The side-by-side benchmark needs the mock server and the floors; see docs/benchmarks.md.
+bench:
+	./scripts/bench.sh
+
 FUZZTIME ?= 10s
 fuzz:
 	./scripts/fuzz.sh $(FUZZTIME)
