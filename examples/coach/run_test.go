@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -333,7 +334,7 @@ func TestKilledAnywhere(t *testing.T) {
 				if diff := cmp.Diff(want, g.outcome(run)); diff != "" {
 					t.Fatalf("killed at point %d: %s\n%+v", n, diff, run.Stopped)
 				}
-				if !*died {
+				if !died.Load() {
 					t.Logf("killed at %d points", n)
 					if n < 12 {
 						t.Errorf("only %d points", n)
@@ -345,14 +346,14 @@ func TestKilledAnywhere(t *testing.T) {
 	}
 }
 
-// killedAt has the process die at the n-th point.
-func killedAt(t *testing.T, g *gym, input string, n int) (died *bool) {
+// killedAt has the process die at the n-th point. Reads run in parallel, so points may come at once.
+func killedAt(t *testing.T, g *gym, input string, n int) *atomic.Bool {
 	t.Helper()
-	left := n
-	died = new(bool)
+	var passed atomic.Int64
+	died := new(atomic.Bool)
 	g.hook = func(drive.Point) error {
-		if left--; left == -1 {
-			*died = true
+		if passed.Add(1) == int64(n)+1 {
+			died.Store(true)
 			return drive.ErrKilled
 		}
 		return nil
