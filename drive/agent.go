@@ -42,7 +42,9 @@ type Agent struct {
 	ContextWindow int64  // tokens; 0: the model's
 	ModelRetries  *int   // nil: 3
 	Fallbacks     []Fallback
+	Models        []model.Model // that Plan may choose beside Model and the fallbacks
 	Compact       *Compact
+	ReadArtifacts *bool                                                     // declare read_artifact, with which the model reads parts of results that were cut; nil: where the agent has tools
 	ResultCap     int                                                       // bytes of a result that enter the transcript; 0: 16 KiB
 	ApprovalTTL   time.Duration                                             // 0: approvals do not expire
 	Grace         time.Duration                                             // what cancelled work gets to end; 0: 2 s
@@ -54,7 +56,8 @@ type Agent struct {
 }
 
 // PlanInput is what the hook before a model call sees. The plan goes on record before the call is sent and is read from there at
-// replay, so the hook is called once for each model call.
+// replay, resumption and further attempts, so the hook is called once for each model call; the closing call has none. Messages and
+// their blocks must not be changed. An error, a panic, no answer within 10 s or a plan for what the agent does not have ends the run: failed.
 type PlanInput struct {
 	Run      string
 	Call     int64
@@ -84,7 +87,8 @@ type Fallback struct {
 type Compact struct {
 	At    float64     // share of the context window at which it happens; 0: 0.8
 	Keep  int         // exchanges at the end that stay word for word; 0: 4
-	Model model.Model // writes the summary; nil: a pure windowing rule
+	Model model.Model // writes the summary; nil: the oldest exchanges are left out
+	Price *Price      // of Model; nil: the catalogue's
 }
 
 // Contract is what "done" means, checked by evidence.
@@ -96,6 +100,16 @@ type Contract struct {
 	// Check looks at the answer with its own eyes; missing says what is not there. undecided ends the run incomplete.
 	Check     func(ctx context.Context, e Evidence) (missing []string, undecided bool, err error)
 	CheckName string // names Check in the definition
+	Judge     *Judge // asked last, when all else holds
+}
+
+// Judge is a model that looks at an answer with its task, facts and results. Its calls are calls of the run: reserved, limited and
+// booked. One that cannot be asked or cannot decide ends the run incomplete.
+type Judge struct {
+	Model        model.Model
+	Instructions string // what counts
+	Calls        int    // in a run; 0: 3
+	Price        *Price // of Model; nil: the catalogue's
 }
 
 // Evidence is what a check of a contract sees.
@@ -159,4 +173,15 @@ func childDef(c Child) tool.Def {
 		d.Input = json.RawMessage(`{"type":"object","properties":{"task":{"type":"string","description":"What the agent is to do, with all that it needs to know."}},"required":["task"]}`)
 	}
 	return d
+}
+
+// children are the agents that an agent offers as tools, in either list.
+func (a *Agent) children() []Child {
+	list := a.Children
+	for _, t := range a.Tools {
+		if c, ok := t.(interface{ Child() Child }); ok {
+			list = append(list[:len(list):len(list)], c.Child())
+		}
+	}
+	return list
 }

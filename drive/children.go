@@ -50,13 +50,14 @@ func (d *driver) driveChild(ctx context.Context, c loop.Command) error {
 		root, path = p.Root, p.Path
 	}
 	path = append(path[:len(path):len(path)], d.state.Config.Agent+"/"+c.Call)
+	limit, follow := b.cap(d), d.state.Config.ToolSpec(ReadArtifact) != nil
 	parent := &loop.ParentStart{Run: d.lease.Run, Root: root, Call: c.Call, Path: path, Grant: grant}
-	d.under(ctx, c, func(ctx context.Context, w *work) { d.post(d.runChild(ctx, w, b.child, call.Child, args, parent)) })
+	d.under(ctx, c, func(ctx context.Context, w *work) { d.post(d.runChild(ctx, w, b.child, call.Child, args, parent, limit, follow)) })
 	return nil
 }
 
 // runChild drives the child until it stops; while it only waits it says so, so that this run can be let go.
-func (d *driver) runChild(ctx context.Context, w *work, child *Child, run string, args []byte, parent *loop.ParentStart) answer {
+func (d *driver) runChild(ctx context.Context, w *work, child *Child, run string, args []byte, parent *loop.ParentStart, limit int, follow bool) answer {
 	a := answer{id: w.cmd.ID}
 	inner, letGo := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer letGo(nil)
@@ -114,12 +115,12 @@ func (d *driver) runChild(ctx context.Context, w *work, child *Child, run string
 		a.err = err
 		return a
 	}
-	a.body = childStopped(w.cmd.Call, run, f)
+	a.body, a.artifacts = childStopped(w.cmd.Call, run, f, limit, follow)
 	return a
 }
 
 // childStopped is the typed result of a child for its parent.
-func childStopped(call, run string, f *folded) loop.ChildStopped {
+func childStopped(call, run string, f *folded, limit int, follow bool) (loop.ChildStopped, []journal.Artifact) {
 	st := f.state.Stop
 	b := loop.ChildStopped{Call: call, Run: run, Stop: st.Stop, Limit: st.Limit, Error: st.Stop != loop.StopCompleted, Text: f.answer,
 		Counts: f.state.Ledger.Total(), Cost: f.state.Ledger.TotalCost(), Active: f.state.Ledger.Active}
@@ -131,8 +132,9 @@ func childStopped(call, run string, f *folded) loop.ChildStopped {
 		b.Facts[name] = fact.Value
 	}
 	if !b.Error {
-		b.Text = cut(f.answer, DefaultResultCap)
-		return b
+		var artifacts []journal.Artifact
+		b.Text, b.Ref, artifacts = cutText(f.answer, limit, follow)
+		return b, artifacts
 	}
 	text := "Error: the agent " + f.state.Config.Agent + " stopped: " + string(st.Stop)
 	if st.Limit != "" {
@@ -144,8 +146,9 @@ func childStopped(call, run string, f *folded) loop.ChildStopped {
 	if f.answer != "" {
 		text += ". What it said: " + f.answer
 	}
-	b.Text = cut(text, DefaultResultCap)
-	return b
+	var artifacts []journal.Artifact
+	b.Text, b.Ref, artifacts = cutText(text, limit, follow)
+	return b, artifacts
 }
 
 // openChild finds the child's journal, or begins it.

@@ -25,7 +25,9 @@ type compiled struct {
 	output  *tool.Schema
 	schema  *tool.Schema // of the contract
 	info    model.Info
-	models  map[string]model.Model // fallbacks by reference
+	models  map[string]model.Model // beside the agent's own, by reference
+
+	requires bool // a tool requires others
 }
 
 // Definition is what the recorded definition of an agent holds beside the loop's config; it is stored once as an artifact and named by
@@ -40,6 +42,7 @@ type Definition struct {
 	Output       json.RawMessage  `json:"output,omitempty"`
 	Contract     json.RawMessage  `json:"contract,omitempty"`
 	Check        string           `json:"check,omitempty"`
+	Judge        string           `json:"judge,omitempty"` // instructions
 }
 
 var toolName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$`)
@@ -58,6 +61,8 @@ const (
 	DefaultRetries   = 3
 	DefaultResultCap = 16 << 10
 	DefaultOutputCap = 8192
+
+	DefaultJudgeCalls = 3
 )
 
 // Validate reports every field of the agent that cannot work, each with the way out.
@@ -177,6 +182,18 @@ func (c *compiled) price(p *problems) {
 		c.models[info.Ref()] = f.Model
 		c.config.Fallbacks = append(c.config.Fallbacks, loop.Fallback{Model: info.Ref(), Classes: f.Classes, Price: info.Price})
 	}
+	for _, m := range a.Models {
+		if m == nil {
+			p.add("Models", "one of the models is nil")
+			continue
+		}
+		info := m.Info()
+		if unpriced(info.Price) {
+			p.add("Models", "the price of %s is not known, so a cost limit would not hold", info.Ref())
+		}
+		c.models[info.Ref()] = m
+		c.config.Models = append(c.config.Models, loop.Fallback{Model: info.Ref(), Price: info.Price})
+	}
 }
 
 // check looks at the words that options may be.
@@ -204,6 +221,10 @@ func (c *compiled) check(p *problems) {
 			p.add("Compact", "the context window of %s is not known. Set ContextWindow", c.info.Ref())
 		}
 		c.config.Compact = &loop.CompactRule{At: int64(at * float64(c.config.ContextWindow)), Attempts: 2}
+		if a.Compact.Model != nil {
+			writer := c.sideModel(p, "Compact.Model", a.Compact.Model, a.Compact.Price)
+			c.config.Compact.Writer = &writer
+		}
 	}
 }
 
@@ -231,11 +252,30 @@ func (c *compiled) schemas(p *problems) {
 	if ct := a.Contract; ct != nil {
 		c.schema = comp("Contract.Schema", ct.Schema)
 		c.config.Contract = &loop.Contract{Facts: ct.Facts, Called: ct.Called, Cites: ct.Cites, Schema: len(ct.Schema) > 0, Check: ct.Check != nil}
+		c.judge(p)
 		for _, name := range append(append([]string{}, ct.Called...), ct.Cites) {
 			if name != "" && c.tools[name] == nil {
 				p.add("Contract", "there is no tool %q", name)
 			}
 		}
+	}
+}
+
+// judge settles how often the contract's judge may be asked.
+func (c *compiled) judge(p *problems) {
+	j := c.agent.Contract.Judge
+	switch {
+	case j == nil:
+		return
+	case j.Model == nil:
+		p.add("Contract.Judge", "has no model")
+		return
+	case j.Calls < 0:
+		p.add("Contract.Judge.Calls", "%d is negative", j.Calls)
+	}
+	c.config.Contract.Judge = &loop.Judge{SideModel: c.sideModel(p, "Contract.Judge", j.Model, j.Price), Calls: int64(j.Calls)}
+	if j.Calls == 0 {
+		c.config.Contract.Judge.Calls = DefaultJudgeCalls
 	}
 }
 
@@ -275,6 +315,9 @@ func (c *compiled) definition() {
 	if a.Contract != nil {
 		d.Contract, _ = json.Marshal(c.config.Contract)
 		d.Check = a.Contract.CheckName
+		if a.Contract.Judge != nil {
+			d.Judge = a.Contract.Judge.Instructions
+		}
 	}
 	c.def, _ = json.Marshal(d)
 	sum := sha256.Sum256(c.def)

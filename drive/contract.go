@@ -45,12 +45,17 @@ func (d *driver) beginCheckDone(ctx context.Context, c loop.Command) (again bool
 		if ct.Cites != "" {
 			body.Missing = append(body.Missing, d.uncited(answerText, ct.Cites)...)
 		}
-		if len(body.Missing) == 0 && ct.Check != nil {
+		if len(body.Missing) == 0 && ct.Check != nil && d.passed != c.ID {
 			ev := Evidence{Run: d.lease.Run, Answer: answerText, Facts: d.state.Facts, Messages: d.talk.Messages()}
+			judged := d.state.Config.Contract != nil && d.state.Config.Contract.Judge != nil
 			d.under(ctx, c, func(ctx context.Context, w *work) {
-				d.post(answer{id: w.cmd.ID, body: runCheck(ctx, ct, ev)})
+				verdict := runCheck(ctx, ct, ev)
+				d.post(answer{id: w.cmd.ID, body: verdict, passed: verdict.OK && judged})
 			})
 			return false, nil
+		}
+		if len(body.Missing) == 0 && d.state.Config.Contract != nil && d.state.Config.Contract.Judge != nil {
+			return d.beginJudge(ctx, c, answerText)
 		}
 	}
 	body.OK = len(body.Missing) == 0
@@ -80,16 +85,12 @@ func (d *driver) candidate(c loop.Command) (text string, finish []byte) {
 		return loop.FinishAnswer(b.Args), []byte(b.Args)
 	}
 	msgs := d.talk.Messages()
-	if len(msgs) == 0 {
-		return "", nil
-	}
-	var sb strings.Builder
-	for _, b := range msgs[len(msgs)-1].Blocks {
-		if b.Kind == loop.BlockText {
-			sb.WriteString(b.Text)
+	for i := len(msgs) - 1; i >= 0; i-- {
+		if msgs[i].Role == loop.Assistant { // a message of the user may have come after it
+			return loop.AnswerOf(msgs[i].Blocks), nil
 		}
 	}
-	return sb.String(), nil
+	return "", nil
 }
 
 // validOutput checks a text answer against the agent's output schema. A fence around the JSON is forgiven.

@@ -39,6 +39,10 @@ type driver struct {
 	created  bool                    // the run is in the store
 	caches   map[string]*model.Cache // by model
 	previous previous
+	memory   memory          // what a compaction keeps
+	refs     map[string]bool // artifacts of this run
+	planned  planned         // what the hook said before the call that is owed
+	passed   string          // the command whose own check has passed: only the judge is left
 	fresh    map[string]bool // calls decided by this driver: their policy needs no second look
 	waits    func(bool)      // a child\'s driver: says whether it only waits
 	dead     atomic.Bool     // a hook killed the process
@@ -217,7 +221,7 @@ func (d *driver) begin(ctx context.Context, c loop.Command) (again bool, err err
 	case loop.CheckDone:
 		return d.beginCheckDone(ctx, c)
 	case loop.Compaction:
-		d.beginCompaction(ctx, c)
+		return d.beginCompaction(ctx, c)
 	default:
 		return false, fmt.Errorf("drive: run %s: no such command: %s", d.lease.Run, c.Kind)
 	}
@@ -226,6 +230,9 @@ func (d *driver) begin(ctx context.Context, c loop.Command) (again bool, err err
 
 // lost answers a command that a driver before this one began: it died with its process.
 func (d *driver) lost(c loop.Command) loop.Body {
+	if c.Kind == loop.Compaction || c.Kind == loop.CheckDone {
+		return d.state.SideLost()
+	}
 	if c.Kind == loop.CallModel {
 		return loop.ModelFailed{Call: c.N, Attempt: c.Attempt, Class: loop.ClassTransient, Lost: true, Cause: loop.CauseCrash,
 			Message: "the process that made the call died"}
@@ -261,10 +268,18 @@ func (d *driver) step(b loop.Body) error {
 
 // adopt folds an accepted event into everything that the driver derives from events.
 func (d *driver) adopt(ev loop.Event, next loop.State) {
-	d.known.apply(ev, d.talk)
+	if d.c == nil || d.c.requires {
+		d.known.apply(ev, d.talk)
+	}
 	d.previous.apply(ev)
+	d.memory.apply(ev, d.talk)
+	refsOf(ev, func(ref string) { d.refs[ref] = true })
+	before := len(d.talk.Messages())
 	d.state = next
 	d.talk.Apply(ev, next)
+	if b, ok := ev.Body.(loop.Compacted); ok && b.Failed == "" {
+		d.memory.counts(before, len(d.talk.Messages()))
+	}
 }
 
 // commit appends the batch. Until it returns nothing of it is visible or acted upon.

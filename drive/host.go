@@ -118,7 +118,7 @@ func (h *Host) Register(agents ...*Agent) {
 
 func (h *Host) register(a *Agent) {
 	h.agents[a.Name] = a
-	for _, c := range a.Children {
+	for _, c := range a.children() {
 		if h.agents[c.Agent.Name] == nil {
 			h.register(c.Agent)
 		}

@@ -24,7 +24,9 @@ type previous struct {
 func (p *previous) apply(ev loop.Event) {
 	switch b := ev.Body.(type) {
 	case loop.ModelCallStarted:
-		p.asked = b.Model
+		if b.Purpose == "" {
+			p.asked = b.Model
+		}
 	case loop.ModelReplied:
 		if b.Purpose == "" {
 			p.id, p.model, p.seq = b.ID, p.asked, ev.Seq
@@ -61,13 +63,16 @@ func (d *driver) port(ref string) (model.Model, error) {
 }
 
 // request builds the prompt of the model call that is owed.
-func (d *driver) request(c loop.Command, ref string) *model.Request {
+func (d *driver) request(c loop.Command, ref string, plan *loop.Plan) *model.Request {
 	a := d.c.agent
 	msgs := d.talk.Messages()
-	req := &model.Request{Run: d.lease.Run, Call: c.N, Attempt: c.Attempt, System: a.Instructions, Tools: d.c.declare, Messages: msgs,
+	req := &model.Request{Run: d.lease.Run, Call: c.N, Attempt: c.Attempt, System: a.Instructions, Tools: d.declared(plan), Messages: msgs,
 		MaxOutput: d.state.Config.OutputCap, Stream: d.h.opts.Stream, Cache: d.cacheFor(ref), Timeouts: d.timeouts(c.Closing), Options: a.Options}
 	if d.state.Config.Output {
 		req.Output = a.Output
+	}
+	if plan != nil {
+		req.Choice, req.Extra = model.ToolChoice(plan.ToolChoice), plan.Context
 	}
 	if c.Closing {
 		req.Choice = model.ChoiceNone
@@ -114,18 +119,25 @@ func (d *driver) timeouts(closing bool) model.Timeouts {
 
 // beginModel admits the call, puts its start on record and sends it after the commit.
 func (d *driver) beginModel(ctx context.Context, c loop.Command) (again bool, err error) {
+	plan, err := d.plan(ctx, c)
+	if err != nil {
+		return true, d.step(loop.ModelFailed{Call: c.N, Class: loop.ClassFatal, Cause: loop.CausePlan, Message: "the hook before the model call failed: " + cut(err.Error(), 2000)})
+	}
 	ref := d.state.Model.Model
+	if plan != nil && plan.Model != "" {
+		ref = plan.Model
+	}
 	m, err := d.port(ref)
 	if err != nil {
 		return false, err
 	}
 	input := int64(-1)
 	if est, ok := m.(model.Estimator); ok {
-		if n, ok := est.Estimate(d.request(c, ref)); ok {
+		if n, ok := est.Estimate(d.request(c, ref, plan)); ok {
 			input = n
 		}
 	}
-	body := d.state.Admit(d.now(), input)
+	body := d.state.AdmitPlan(d.now(), input, plan)
 	started, ok := body.(loop.ModelCallStarted)
 	if !ok {
 		return true, d.step(body)
@@ -133,7 +145,7 @@ func (d *driver) beginModel(ctx context.Context, c loop.Command) (again bool, er
 	if err := d.step(started); err != nil {
 		return false, err
 	}
-	req := d.request(c, ref)
+	req := d.request(c, ref, plan)
 	d.under(ctx, c, func(ctx context.Context, w *work) { d.post(d.generate(ctx, w, m, req)) })
 	return true, nil
 }
@@ -190,7 +202,7 @@ func (d *driver) modelFailure(ctx context.Context, w *work, err error) loop.Body
 		if f.Message == "" && e.Err != nil {
 			f.Message = e.Err.Error()
 		}
-		f.Gone = e.Gone
+		f.Gone, f.Window = e.Gone, e.Window
 	}
 	cause := context.Cause(ctx)
 	var ab abortError

@@ -125,7 +125,9 @@ func (d *driver) fold(ctx context.Context) error {
 		return err
 	}
 	d.row, d.state, d.known, d.previous = row, loop.State{}, evidence{}, previous{gone: d.previous.gone}
+	d.memory = memory{}
 	clear(d.caches)
+	clear(d.refs)
 	return d.h.read(ctx, d.lease.Run, func(ev loop.Event) error {
 		if b, ok := ev.Body.(loop.RunStarted); ok {
 			before, err := d.h.sessionMessages(ctx, b.Config)

@@ -114,7 +114,7 @@ func (h *Host) newRun(ctx context.Context, c *compiled, started loop.RunStarted,
 
 func (h *Host) newDriver(c *compiled) *driver {
 	return &driver{h: h, c: c, flight: map[string]*work{}, results: make(chan answer, 4), done: make(chan struct{}), jobs: make(chan func()),
-		caches: map[string]*model.Cache{}, fresh: map[string]bool{}}
+		caches: map[string]*model.Cache{}, fresh: map[string]bool{}, refs: map[string]bool{}}
 }
 
 func title(input []loop.Block) string {

@@ -16,6 +16,8 @@ type boundTool struct {
 	digest string
 	schema *tool.Schema
 	child  *Child
+
+	builtin bool // the driver does its work
 }
 
 // ToolDefinition is the recorded definition of one tool.
@@ -81,7 +83,12 @@ func (c *compiled) bindTools(p *problems) (specs []loop.ToolSpec) {
 	for i := range a.Children {
 		bind(childTool{a.Children[i]}, childDef(a.Children[i]), &a.Children[i])
 	}
+	if a.readsArtifacts() && c.tools[ReadArtifact] == nil {
+		bind(artifactReader{}, artifactReader{}.Def(), nil)
+		c.tools[ReadArtifact].builtin = true
+	}
 	for _, b := range c.tools {
+		c.requires = c.requires || len(b.def.Requires) > 0
 		for _, r := range b.def.Requires {
 			if c.tools[r.Tool] == nil {
 				p.add("Tools["+b.def.Name+"].Requires", "there is no tool %q", r.Tool)

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strconv"
 	"strings"
 	"time"
@@ -51,13 +52,17 @@ func (d *driver) beginTool(ctx context.Context, c loop.Command) (again bool, err
 		return false, err
 	}
 	tc := tool.Call{Run: d.lease.Run, ID: c.Call, Name: call.Tool, Key: d.state.IdempotencyKey(c.Index), Attempt: int(c.Attempt), Args: args}
-	d.under(ctx, c, func(ctx context.Context, w *work) { d.runTool(ctx, w, b, tc) })
+	var refs map[string]bool
+	if b.builtin {
+		refs = maps.Clone(d.refs)
+	}
+	d.under(ctx, c, func(ctx context.Context, w *work) { d.runTool(ctx, w, b, tc, refs) })
 	return true, nil
 }
 
 // runTool executes one attempt. When the tool's time is up, or the attempt is aborted, it is told so and gets the grace time; what it
 // says after that is not used.
-func (d *driver) runTool(ctx context.Context, w *work, b *boundTool, tc tool.Call) {
+func (d *driver) runTool(ctx context.Context, w *work, b *boundTool, tc tool.Call, refs map[string]bool) {
 	if err := d.h.hook(Point{Name: "effect", Run: d.lease.Run, Call: w.cmd.ID}); err != nil {
 		d.post(answer{id: w.cmd.ID, err: err})
 		return
@@ -70,7 +75,12 @@ func (d *driver) runTool(ctx context.Context, w *work, b *boundTool, tc tool.Cal
 		})
 		defer stop()
 	}
-	res, err := safely(func() (tool.Result, error) { return b.tool.Run(ctx, tc) })
+	res, err := safely(func() (tool.Result, error) {
+		if b.builtin {
+			return d.readArtifact(ctx, b.cap(d), refs, tc.Args)
+		}
+		return b.tool.Run(ctx, tc)
+	})
 	if kill := d.h.hook(Point{Name: "effected", Run: d.lease.Run, Call: w.cmd.ID}); kill != nil {
 		d.post(answer{id: w.cmd.ID, err: kill})
 		return
@@ -165,11 +175,11 @@ const (
 func (d *driver) result(b *boundTool, res tool.Result) (loop.ToolReturned, []journal.Artifact) {
 	var artifacts []journal.Artifact
 	r := loop.ToolReturned{Text: valid(res.Text)}
-	if limit := b.cap(d); len(r.Text) > limit {
-		art := Artifact("text/plain; charset=utf-8", []byte(r.Text))
-		artifacts = append(artifacts, art)
-		r.Ref, r.Bytes, r.Sum = art.Ref, int64(len(r.Text)), loop.Fingerprint([]byte(r.Text))
-		r.Text = preview(r.Text, limit, art.Ref)
+	follow := d.state.Config.ToolSpec(ReadArtifact) != nil
+	limit := b.cap(d)
+	if text := r.Text; len(text) > limit {
+		r.Text, r.Ref, artifacts = cutText(text, limit, follow)
+		r.Bytes, r.Sum = int64(len(text)), loop.Fingerprint([]byte(text))
 	}
 	for _, m := range res.More {
 		if m.Media != nil && len(m.Media.Data) > 0 {
@@ -179,7 +189,10 @@ func (d *driver) result(b *boundTool, res tool.Result) (loop.ToolReturned, []jou
 			media.Ref, media.Data = art.Ref, nil
 			m.Media = &media
 		}
-		m.Text = cut(valid(m.Text), b.cap(d))
+		text, ref, arts := cutText(valid(m.Text), limit, follow)
+		if m.Text = text; ref != "" {
+			r.Refs, artifacts = append(r.Refs, ref), append(artifacts, arts...)
+		}
 		r.More = append(r.More, m)
 	}
 	for name, v := range res.Facts {
@@ -202,11 +215,19 @@ func Artifact(mime string, data []byte) journal.Artifact {
 }
 
 // preview is the head and tail of a long result with the reference to all of it; it stays within the cap.
-func preview(text string, limit int, ref string) string {
-	note := "\n… [" + strconv.Itoa(len(text)) + " bytes in all; this is a preview. The whole result is " + ref + "] …\n"
+func preview(text string, limit int, ref string, follow bool) string {
+	how := ""
+	if follow {
+		how = "; " + ReadArtifact + " shows parts of it"
+	}
+	note := "\n… [" + strconv.Itoa(len(text)) + " bytes in all; this is a preview. The whole result is " + ref + how + "] …\n"
 	room := limit - len(note)
 	if room <= 0 {
-		return cut(text, max(limit-3, 0))
+		note = " … [" + strconv.Itoa(len(text)) + " bytes: " + ref + "]"
+		if room = limit - len(note); room <= 0 {
+			return cut(text, max(limit-3, 0))
+		}
+		return strings.TrimSuffix(cut(text, room), "…") + note
 	}
 	head := cut(text, room*3/4)
 	head = strings.TrimSuffix(head, "…")
@@ -246,7 +267,7 @@ func (d *driver) beginCheckEffect(ctx context.Context, c loop.Command) {
 				body.Message = cut(err.Error(), 1000)
 			case happened == loop.HappenedYes || happened == loop.HappenedNo:
 				r, artifacts := d.result(b, res)
-				body.Happened, body.Text, body.Facts = happened, r.Text, r.Facts
+				body.Happened, body.Text, body.Facts, body.Ref = happened, r.Text, r.Facts, r.Ref
 				d.post(answer{id: w.cmd.ID, body: body, artifacts: artifacts})
 				return
 			}

@@ -39,7 +39,9 @@ type answer struct {
 	id        string
 	body      loop.Body
 	artifacts []journal.Artifact
+	also      loop.Body // what follows from it, at once
 	tape      *journal.Tape
+	passed    bool // a check of the agent's own holds: the judge is next
 	err       error
 	again     bool // the work was not done: ask Ready again (a child that waits)
 }
@@ -58,6 +60,10 @@ func (d *driver) answered(a answer) error {
 	if a.err != nil {
 		return a.err
 	}
+	if a.passed {
+		d.passed = a.id
+		return nil
+	}
 	if a.again {
 		return nil
 	}
@@ -71,7 +77,14 @@ func (d *driver) fold1(a answer) error {
 	if a.tape != nil {
 		d.tapes = append(d.tapes, *a.tape)
 	}
-	return d.step(a.body)
+	last := d.state.Seq
+	if err := d.step(a.body); err != nil || a.also == nil || d.state.Seq == last {
+		return err
+	}
+	if b, ok := a.also.(loop.Compacted); ok {
+		return d.step(d.sized(b))
+	}
+	return d.step(a.also)
 }
 
 // post gives an answer to the driver, if it is still there.
@@ -159,9 +172,17 @@ func (d *driver) giveUpAfterGrace(w *work) {
 	cmd, cause := w.cmd, w.aborted
 	w.stop = d.h.clock.AfterFunc(grace(d.state.Config), func() {
 		var body loop.Body
-		if cmd.Kind == loop.CallModel {
+		switch cmd.Kind {
+		case loop.Compaction, loop.CheckDone:
+			purpose := loop.PurposeCompaction
+			if cmd.Kind == loop.CheckDone {
+				purpose = loop.PurposeJudge
+			}
+			body = loop.ModelFailed{Call: cmd.N, Attempt: attempt(int(cmd.Attempt)), Class: loop.ClassTransient, Lost: true, Cause: cause, Purpose: purpose,
+				Message: "did not end within the grace time"}
+		case loop.CallModel:
 			body = loop.ModelFailed{Call: cmd.N, Attempt: cmd.Attempt, Class: loop.ClassTransient, Lost: true, Cause: cause, Message: "did not end within the grace time"}
-		} else {
+		default:
 			body = loop.ToolFailed{Call: cmd.Call, Attempt: cmd.Attempt, Class: loop.ClassUnknown, Cause: cause, Message: "did not end within the grace time"}
 		}
 		d.post(answer{id: cmd.ID, body: body})

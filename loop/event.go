@@ -208,6 +208,7 @@ type ToolReturned struct {
 	More    []Block          `json:"more,omitempty"`
 	Facts   map[string]Value `json:"facts,omitempty"`
 	Ref     string           `json:"ref,omitempty"`   // artifact with the whole result, where Text is a preview
+	Refs    []string         `json:"refs,omitempty"`  // the same of texts of More
 	Bytes   int64            `json:"bytes,omitempty"` // size of the whole result, where Text is a preview
 	Sum     string           `json:"sum,omitempty"`   // fingerprint of the whole result, where Text is a preview
 }
@@ -233,6 +234,7 @@ type EffectChecked struct {
 	Text     string           `json:"text,omitempty"`
 	Facts    map[string]Value `json:"facts,omitempty"`
 	Message  string           `json:"message,omitempty"`
+	Ref      string           `json:"ref,omitempty"` // artifact with the whole result, where Text is a preview
 }
 
 // Answers of EffectChecked.
