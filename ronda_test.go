@@ -159,6 +159,21 @@ func TestSessionGoesOn(t *testing.T) {
 	}
 }
 
+// The first run of a named session carries the name.
+func TestNamedSession(t *testing.T) {
+	a := ronda.Agent{Name: "a", Model: script(t, "- {text: One.}\n- {text: Two.}\n")}
+	h, err := ronda.Open("memory:", &a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"One.", "Two."} {
+		run, err := h.Say(t.Context(), &a, "s1", "Go on.")
+		if err != nil || run.Session != "s1" || run.Answer != want {
+			t.Fatalf("run %d: %v, session %q, answer %q", i, err, run.Session, run.Answer)
+		}
+	}
+}
+
 func TestCostLimitNeedsAPrice(t *testing.T) {
 	a := ronda.Agent{Name: "a", Model: script(t, "- {text: Hi.}\n"), Limits: ronda.Limits{CostUSD: 1}}
 	if _, err := a.Run(t.Context(), "Hi."); err == nil || !strings.Contains(err.Error(), "price") {

@@ -156,7 +156,7 @@ func (h *Host) configFor(ctx context.Context, c *compiled, s *Start) (*loop.Conf
 			return nil, err
 		}
 	}
-	if ses.Prev != nil || ses.Limits != (loop.Limits{}) {
+	if s.Session != "" || ses.Prev != nil || ses.Limits != (loop.Limits{}) {
 		cfg.Session = ses
 	}
 	return &cfg, nil
