@@ -88,15 +88,26 @@ func fits(st loop.State, owed []loop.Command, ev loop.Event, now loop.Micros) bo
 }
 
 func answers(st loop.State, c loop.Command, body loop.Body, now loop.Micros) bool {
+	side := c.Kind == loop.Compaction || c.Kind == loop.CheckDone // work for which a model may be asked
 	switch b := body.(type) {
 	case loop.ModelCallStarted, loop.LimitReached, loop.RunStopped:
+		if b, ok := b.(loop.ModelCallStarted); ok && side && !c.Started {
+			got, why := st.AdmitSide(b.Reserve.Input)
+			return why == "" && reflect.DeepEqual(got, b)
+		}
 		if c.Kind == loop.CallModel && !c.Started {
 			return admits(st, body, now)
 		}
 		return c.Kind == loop.Record && reflect.DeepEqual(c.Body, body)
 	case loop.ModelReplied:
-		return c.Kind == loop.CallModel && c.Started && b.Call == c.N
+		return c.Started && (c.Kind == loop.CallModel && b.Call == c.N || side && b.Purpose == st.Side.Purpose && b.Call == st.Model.Call)
 	case loop.ModelFailed:
+		if b.Cause == loop.CausePlan {
+			return c.Kind == loop.CallModel && !c.Started && b.Call == c.N
+		}
+		if side {
+			return c.Started && b.Purpose == st.Side.Purpose && b.Call == st.Model.Call && max(b.Attempt, 1) == st.Side.Attempt
+		}
 		return c.Kind == loop.CallModel && c.Started && b.Call == c.N && max(b.Attempt, 1) == c.Attempt
 	case loop.CallAuthorized:
 		return c.Kind == loop.Authorize && b.Call == c.Call
@@ -131,8 +142,8 @@ func answers(st loop.State, c loop.Command, body loop.Body, now loop.Micros) boo
 func admits(st loop.State, body loop.Body, now loop.Micros) bool {
 	if b, ok := body.(loop.ModelCallStarted); ok {
 		for _, input := range []int64{-1, b.Reserve.Input} {
-			if got, ok := st.Admit(now, input).(loop.ModelCallStarted); ok {
-				got.Plan, got.Prefix, got.Notes = b.Plan, b.Prefix, b.Notes // the driver's, not the loop's
+			if got, ok := st.AdmitPlan(now, input, b.Plan).(loop.ModelCallStarted); ok {
+				got.Prefix, got.Notes = b.Prefix, b.Notes // the first was left out by older versions, the second is the driver's
 				if reflect.DeepEqual(got, b) {
 					return true
 				}

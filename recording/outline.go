@@ -71,6 +71,9 @@ func (o *outliner) apply(ev loop.Event) {
 	case loop.RunStarted:
 		o.price = b.Config.Price
 	case loop.ModelCallStarted:
+		if b.Purpose != "" {
+			break // it serves the round that it stands in
+		}
 		if b.Attempt <= 1 || o.cur == nil {
 			o.close("")
 			o.cur = &Round{Model: b.Call, Started: ev.Seq, Begins: ev.Time}
@@ -87,7 +90,9 @@ func (o *outliner) apply(ev loop.Event) {
 	o.cur.Ends = ev.Time
 	switch b := ev.Body.(type) {
 	case loop.ModelReplied:
-		o.replied(ev, b)
+		if b.Purpose == "" {
+			o.replied(ev, b)
+		}
 	case loop.ModelFailed:
 		o.cur.Failures = append(o.cur.Failures, ev.Seq)
 	case loop.CallRefused:

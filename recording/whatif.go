@@ -168,10 +168,10 @@ func (f *refold) owed(ev loop.Event) (loop.Body, bool) {
 		}
 		if c.Kind == loop.CallModel && !c.Started {
 			started, ok := ev.Body.(loop.ModelCallStarted)
-			if !ok {
+			if !ok || started.Purpose != "" {
 				return nil, false
 			}
-			body := f.st.Admit(max(ev.Time, f.st.Time), started.Reserve.Input)
+			body := f.st.AdmitPlan(max(ev.Time, f.st.Time), started.Reserve.Input, started.Plan)
 			if b, ok := body.(loop.ModelCallStarted); ok {
 				return nil, b.Closing && !started.Closing
 			}
@@ -196,7 +196,10 @@ func sameBody(a, b loop.Body) bool {
 func (f *refold) take(ev loop.Event) (done bool) {
 	switch b := ev.Body.(type) {
 	case loop.ModelCallStarted:
-		body, ok := f.st.Admit(max(ev.Time, f.st.Time), b.Reserve.Input).(loop.ModelCallStarted)
+		if b.Purpose != "" { // a summary or a verdict, as it was
+			break
+		}
+		body, ok := f.st.AdmitPlan(max(ev.Time, f.st.Time), b.Reserve.Input, b.Plan).(loop.ModelCallStarted)
 		if !ok || f.st.Phase != loop.PhasePrompt || body.Closing != b.Closing {
 			return f.leaves()
 		}
