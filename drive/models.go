@@ -164,7 +164,7 @@ func (d *driver) generate(ctx context.Context, w *work, m model.Model, req *mode
 	var sink func(model.Delta)
 	var tape *taper
 	if req.Stream {
-		tape = newTaper(d, w.cmd)
+		tape = newTaper(d, w)
 		sink = tape.delta
 	}
 	defer d.deadline(w, req.Timeouts.Call, errModelClock)()
@@ -246,8 +246,8 @@ type TapePiece struct {
 	Bytes   int
 }
 
-func newTaper(d *driver, c loop.Command) *taper {
-	return &taper{d: d, seq: d.state.Seq, id: c.ID, start: d.h.now()}
+func newTaper(d *driver, w *work) *taper {
+	return &taper{d: d, seq: w.seq, id: w.cmd.ID, start: d.h.now()}
 }
 
 func (t *taper) delta(x model.Delta) {

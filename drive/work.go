@@ -14,6 +14,7 @@ import (
 // work is something under way outside of the driver's goroutine.
 type work struct {
 	cmd     loop.Command
+	seq     int64 // of the event that put its start on record
 	cancel  context.CancelCauseFunc
 	aborted string // cause
 	stop    func() bool
@@ -98,7 +99,7 @@ func (d *driver) post(a answer) {
 
 // under registers work that begins once the batch is durable.
 func (d *driver) under(ctx context.Context, c loop.Command, begin func(ctx context.Context, w *work)) {
-	w := &work{cmd: c, child: c.Kind == loop.RunChild}
+	w := &work{cmd: c, seq: d.state.Seq, child: c.Kind == loop.RunChild}
 	ctx, w.cancel = context.WithCancelCause(context.WithValue(ctx, workKey{}, w))
 	d.flight[c.ID] = w
 	d.starting = append(d.starting, c.ID)
