@@ -39,9 +39,20 @@ type Spec struct {
 	// recorded, and hidden again in what the server says.
 	Headers map[string]string
 	MaxBody int // bytes of an answer that are kept; 0: 10 MiB
+	// Arrange, where it is set, says where the arguments of a call go, in place of New's rule; it gets those that the URL does not
+	// take, and what it leaves in no part is not sent. An error says what the model can mend. Called concurrently.
+	Arrange func(args map[string]json.RawMessage) (Parts, error)
 	// Transport replaces the package's own; nil is right but for tests and proxies. It must not repeat requests by itself
 	// (net/http's does on connections it keeps alive): attempts are ronda's, on record.
 	Transport nethttp.RoundTripper
+}
+
+// Parts are the parts of a request that arguments go into, beside the URL.
+type Parts struct {
+	Query   string            // encoded, without the question mark
+	Headers map[string]string // never one that Spec.Headers or New sets
+	Body    []byte            // nil: none
+	Type    string            // media type of the body; "": application/json
 }
 
 // New makes the tool; the error names the field that is wrong.
@@ -59,7 +70,7 @@ type Spec struct {
 // is up, after a connection stood, is unknown.
 func New(s Spec) (tool.Tool, error) {
 	wrap := func(err error) (tool.Tool, error) { return nil, fmt.Errorf("tool %q: %w", s.Name, err) }
-	r := &request{method: strings.ToUpper(s.Method), headers: maps.Clone(s.Headers), maxBody: s.MaxBody, timeout: s.Timeout, reads: s.Effect == loop.Read}
+	r := &request{method: strings.ToUpper(s.Method), headers: maps.Clone(s.Headers), maxBody: s.MaxBody, timeout: s.Timeout, reads: s.Effect == loop.Read, arrange: s.Arrange}
 	if r.method == "" {
 		r.method = nethttp.MethodPost
 	}
@@ -277,6 +288,7 @@ type request struct {
 	timeout time.Duration
 	reads   bool
 	client  *nethttp.Client
+	arrange func(map[string]json.RawMessage) (Parts, error)
 }
 
 // build makes the request of one call; the error says what is wrong with the arguments.
@@ -291,6 +303,9 @@ func (r *request) build(ctx context.Context, call tool.Call) (*nethttp.Request, 
 	u, err := r.url.expand(args)
 	if err != nil {
 		return nil, err
+	}
+	if r.arrange != nil {
+		return r.arranged(ctx, u, args)
 	}
 	if r.method == nethttp.MethodGet || r.method == nethttp.MethodHead || r.method == nethttp.MethodDelete {
 		if err := addQuery(u, args); err != nil {

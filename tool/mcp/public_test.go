@@ -242,17 +242,18 @@ func TestPublicEverything(t *testing.T) {
 // Progress keeps a call alive beyond the idle time, but not beyond the longest time.
 func TestPublicEverythingProgress(t *testing.T) {
 	bin := public(t, "mcp-server-everything")
-	s := open(t, Spec{Command: []string{bin, "stdio"}, Idle: 1500 * time.Millisecond})
-	if res := call(t, pick(t, s, "trigger-long-running-operation"), args{"duration": 3, "steps": 6}); !strings.Contains(res.Text, "completed") {
+	s := open(t, Spec{Command: []string{bin, "stdio"}, Idle: 3 * time.Second})
+	if res := call(t, pick(t, s, "trigger-long-running-operation"), args{"duration": 4, "steps": 16}); !strings.Contains(res.Text, "completed") {
 		t.Errorf("%+v", res)
 	}
-	_, err := try(t, pick(t, s, "trigger-long-running-operation"), args{"duration": 20, "steps": 1})
+	idle := open(t, Spec{Command: []string{bin, "stdio"}, Idle: 300 * time.Millisecond})
+	_, err := try(t, pick(t, idle, "trigger-long-running-operation"), args{"duration": 60, "steps": 1})
 	want := &tool.Error{Class: loop.ClassUnknown, Clock: "tool", Message: errIdle.Error()}
 	if diff := cmp.Diff(want, tool.AsError(err), ignoreErr); diff != "" {
 		t.Errorf("no progress (-want +got):\n%s", diff)
 	}
-	short := open(t, Spec{Command: []string{bin, "stdio"}, Idle: 1500 * time.Millisecond, MaxTime: 2500 * time.Millisecond})
-	_, err = try(t, pick(t, short, "trigger-long-running-operation"), args{"duration": 20, "steps": 40})
+	long := open(t, Spec{Command: []string{bin, "stdio"}, MaxTime: 500 * time.Millisecond})
+	_, err = try(t, pick(t, long, "trigger-long-running-operation"), args{"duration": 60, "steps": 600})
 	want.Message = errLong.Error()
 	if diff := cmp.Diff(want, tool.AsError(err), ignoreErr); diff != "" {
 		t.Errorf("progress for ever (-want +got):\n%s", diff)
