@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/ronda-go/ronda/drive"
+	"github.com/ronda-go/ronda/loop"
+	"github.com/ronda-go/ronda/model"
 	"github.com/ronda-go/ronda/model/scripted"
 	"github.com/ronda-go/ronda/model/scripted/yamldoc"
 )
@@ -32,6 +34,7 @@ type reader struct {
 	open  bool    // tools come from servers too, so that not all names are known
 	// childNodes are the agents that are tools; they are read last, because they may take over the model.
 	childNodes []childNode
+	sides      []sideNode // models that work beside the agent's own; they are made when the agent is complete
 }
 
 func read(p *yamldoc.Problems, n *node, dir string, o Options, above []string) (*drive.Agent, *File) {
@@ -54,6 +57,7 @@ func read(p *yamldoc.Problems, n *node, dir string, o Options, above []string) (
 		r.f.Script = o.Script
 	}
 	r.model(o.NoModel)
+	r.makeSides()
 	r.children()
 	r.across()
 	r.f.Digest = r.f.digest(n)
@@ -99,11 +103,12 @@ func (r *reader) loopKeys() yamldoc.Keys {
 			r.p.Object(n, yamldoc.Keys{"repeats": func(n *node) { c := r.count(n); r.a.Stall = &c }})
 			r.needs(n, "repeats")
 		},
-		"parallel":     func(n *node) { r.a.Parallel = r.p.OneOf(n, "what can run in parallel", "none", "read") },
-		"result_cap":   func(n *node) { r.a.ResultCap = int(r.positive(n)) },
-		"approval_ttl": func(n *node) { r.a.ApprovalTTL = r.length(n) },
-		"grace":        func(n *node) { r.a.Grace = r.length(n) },
-		"closing_time": func(n *node) { r.a.ClosingTime = r.length(n) },
+		"parallel":      func(n *node) { r.a.Parallel = r.p.OneOf(n, "what can run in parallel", "none", "read") },
+		"result_cap":    func(n *node) { r.a.ResultCap = int(r.positive(n)) },
+		"read_artifact": func(n *node) { on := r.p.Bool(n); r.a.ReadArtifacts = &on },
+		"approval_ttl":  func(n *node) { r.a.ApprovalTTL = r.length(n) },
+		"grace":         func(n *node) { r.a.Grace = r.length(n) },
+		"closing_time":  func(n *node) { r.a.ClosingTime = r.length(n) },
 	}
 }
 
@@ -136,26 +141,32 @@ func (r *reader) modelKeys() yamldoc.Keys {
 	}
 }
 
-func (r *reader) instructions(n *node) {
+func (r *reader) instructions(n *node) { r.a.Instructions = r.text(n) }
+
+// text reads a text, or the file that it is the path of.
+func (r *reader) text(n *node) string {
 	s := r.p.String(n)
 	if n.Kind == yamldoc.String && isPath(s) {
 		data := r.file(n, s)
 		r.f.sources = append(r.f.sources, source{s, data})
 		s = string(data)
 	}
-	r.a.Instructions = s
+	return s
 }
 
-func (r *reader) script(n *node) {
+func (r *reader) script(n *node) { r.f.Script = r.readScript(n) }
+
+func (r *reader) readScript(n *node) *scripted.Script {
 	if n.Kind != yamldoc.String {
-		r.f.Script = scripted.Read(r.p, n)
-		return
+		return scripted.Read(r.p, n)
 	}
-	if data := r.file(n, n.Text); data != nil {
-		s, err := scripted.ParseFile(n.Text, data)
-		r.p.Join(n, err)
-		r.f.Script = s
+	data := r.file(n, n.Text)
+	if data == nil {
+		return nil
 	}
+	s, err := scripted.ParseFile(n.Text, data)
+	r.p.Join(n, err)
+	return s
 }
 
 func (r *reader) anyMap(n *node) map[string]any {
@@ -174,6 +185,7 @@ func (r *reader) contract(n *node) {
 		"cites":  func(n *node) { c.Cites = r.p.Name(n); r.refs = append(r.refs, n) },
 		"schema": func(n *node) { c.Schema = r.schema(n, anySchema) },
 		"check":  func(n *node) { r.check(n, c) },
+		"judge":  func(n *node) { c.Judge = r.judge(n) },
 	})
 	r.a.Contract = c
 }
@@ -217,16 +229,20 @@ func (r *reader) dollars(n *node) float64 {
 
 func (r *reader) compact(n *node) {
 	c := &drive.Compact{}
+	s := sideNode{n: n, purpose: loop.PurposeCompaction, set: func(m model.Model) { c.Model = m }}
 	r.p.Object(n, yamldoc.Keys{
 		"at": func(n *node) {
 			if c.At = r.p.Float(n); n.Kind == yamldoc.Number && (c.At <= 0 || c.At > 1) {
 				r.p.Add(n, n.Text+" is no share of the context window", "use more than 0 and at most 1, such as 0.8")
 			}
 		},
-		"keep":  func(n *node) { c.Keep = int(r.positive(n)) },
-		"model": func(n *node) { c.Model = r.make(n, r.modelRef(n), "") },
+		"keep":   func(n *node) { c.Keep = int(r.positive(n)) },
+		"model":  func(n *node) { s.ref = r.modelRef(n) },
+		"script": func(n *node) { s.script = r.readScript(n) },
+		"price":  func(n *node) { c.Price = r.price(n) },
 	})
 	r.a.Compact = c
+	r.sides = append(r.sides, s)
 }
 
 func (r *reader) timeouts(n *node) {
