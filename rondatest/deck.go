@@ -3,6 +3,7 @@ package rondatest
 import (
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
@@ -41,7 +42,7 @@ type sent struct {
 	run           string
 	call, attempt int64
 	item          int
-	seen          int // number of the request at a fake provider, from 1; 0: none arrived
+	seen          atomic.Int64 // number of the request at a fake provider, from 1; 0: none arrived
 	system        string
 	choice        string
 	declared      bool

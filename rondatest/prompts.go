@@ -65,10 +65,10 @@ func (w *world) prompts(d *deck, all bool) (out []prompt) {
 			for _, m := range s.messages {
 				p.messages = append(p.messages, *m)
 			}
-		case s.seen == 0:
-			continue // it never arrived
+		case s.seen.Load() == 0, int(s.seen.Load()) > len(seen):
+			continue // it never arrived, or only now
 		default:
-			p.onWire = &seen[s.seen-1]
+			p.onWire = &seen[s.seen.Load()-1]
 			p.system, p.choice, p.declared, p.messages = p.onWire.System, p.onWire.Choice, p.onWire.ToolsDeclared(), unwrapped(w.cell.Wire, p.onWire.Messages)
 		}
 		out = append(out, p)

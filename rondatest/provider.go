@@ -85,30 +85,25 @@ func (p *provider) pick(seen *fake.Seen) (scripted.Item, error) {
 	if d == nil {
 		return scripted.Item{}, fmt.Errorf("request %d belongs to no attempt: the adapter sent it by itself", seen.N)
 	}
-	if d.sent.seen != 0 {
+	if d.sent.seen.Load() != 0 {
 		return scripted.Item{}, fmt.Errorf("request %d is a second one of the same attempt: the adapter repeated it by itself", seen.N)
 	}
-	d.sent.seen = seen.N
+	d.sent.seen.Store(int64(seen.N))
 	if d.item.Fail != nil && d.item.Fail.Timeout {
 		go func() { _ = p.clock.Hang(d.ctx) }()
 	}
 	return *d.item, nil
 }
 
-// generate sends an attempt through the adapter.
+// generate sends an attempt through the adapter. The clocks of the attempt are virtual: the driver's clock of the whole call stands for
+// them all. A request may arrive after its attempt was given up, so what was dealt stays.
 func (p *provider) generate(ctx context.Context, m model.Model, item *scripted.Item, s *sent, req *model.Request, sink func(model.Delta)) (*model.Response, error) {
 	p.mu.Lock()
 	p.n++
 	tag := strconv.Itoa(p.n)
-	p.mu.Unlock()
-	ctx = context.WithValue(ctx, tagKey{}, tag)
-	p.mu.Lock()
 	p.open[tag] = &dealtItem{ctx, item, s}
 	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		delete(p.open, tag)
-		p.mu.Unlock()
-	}()
-	return m.Generate(ctx, req, sink)
+	r := *req
+	r.Timeouts = model.Timeouts{}
+	return m.Generate(context.WithValue(ctx, tagKey{}, tag), &r, sink)
 }
