@@ -202,6 +202,7 @@ func (c *command) root() *cobra.Command {
 	root.AddCommand(c.runCommand(), c.runsCommand(), c.showCommand(), c.eventsCommand(), c.resumeCommand(), c.sayCommand(),
 		c.approvalsCommand(), c.extendCommand(), c.cancelCommand(), c.resolveCommand(), c.agentsCommand(), c.schemaCommand(), c.verifyCommand(), c.revokeCommand(), c.drillCommand(), c.testCommand(), c.serveCommand(), c.tokenCommand())
 	root.AddCommand(c.decideCommands()...)
+	root.AddCommand(c.recordingCommands()...)
 	return root
 }
 

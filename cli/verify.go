@@ -14,7 +14,10 @@ import (
 )
 
 func (c *command) verifyCommand() *cobra.Command {
-	return &cobra.Command{Use: "verify RUN", Short: "Check the chain, the fold and the account of a run's journal", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+	return &cobra.Command{Use: "verify RUN|FILE", Short: "Check the chain, the fold and the account of a run's journal", Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
+		if isFile(args[0]) {
+			return c.verifyFile(args[0])
+		}
 		h, run, err := c.target(cmd.Context(), args[0])
 		if err != nil {
 			return err
