@@ -10,6 +10,9 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"path"
+	"reflect"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -126,15 +129,7 @@ func (s *Server) Close() {
 
 // routes declares the API. The OpenAPI document is made from the Go types of the operations.
 func (s *Server) routes() {
-	cfg := huma.DefaultConfig("ronda", s.o.Version)
-	cfg.Info.Description = "Runs of agents: start, watch, approve, extend, cancel, replay. Errors are problems as RFC 9457 has them."
-	cfg.DocsPath, cfg.SchemasPath, cfg.CreateHooks = "", "", nil
-	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "ronda token create"}}
-	api := humago.New(s.mux, cfg)
-	s.runRoutes(api)
-	s.approvalRoutes(api)
-	s.plainRoutes(api)
-	s.recordingRoutes(api)
+	s.describe(s.mux)
 	if s.o.Console != nil {
 		s.mux.Handle("/", s.o.Console)
 	} else {
@@ -145,17 +140,38 @@ func (s *Server) routes() {
 	}
 }
 
-// OpenAPI is the document that describes the API, as JSON.
-func OpenAPI(version string) ([]byte, error) {
-	s := &Server{o: Options{Version: version}, mux: http.NewServeMux()}
-	cfg := huma.DefaultConfig("ronda", version)
+// describe declares the operations.
+func (s *Server) describe(mux *http.ServeMux) huma.API {
+	cfg := huma.DefaultConfig("ronda", s.o.Version)
+	cfg.Info.Description = "Runs of agents: start, watch, approve, extend, cancel, replay. Errors are problems as RFC 9457 has them."
 	cfg.DocsPath, cfg.SchemasPath, cfg.CreateHooks = "", "", nil
 	cfg.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "ronda token create"}}
-	api := humago.New(s.mux, cfg)
+	cfg.Components.Schemas = huma.NewMapRegistry("#/components/schemas/", schemaName)
+	api := humago.New(mux, cfg)
 	s.runRoutes(api)
 	s.approvalRoutes(api)
 	s.plainRoutes(api)
 	s.recordingRoutes(api)
+	return api
+}
+
+// schemaName names the schema of a type. Other packages have types of the same names as this one's: theirs begin with the package's.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	switch pkg := path.Base(t.PkgPath()); pkg {
+	case "loop", "recording":
+		return strings.ToUpper(pkg[:1]) + pkg[1:] + name
+	}
+	return name
+}
+
+// OpenAPI is the document that describes the API, as JSON.
+func OpenAPI(version string) ([]byte, error) {
+	s := &Server{o: Options{Version: version}, mux: http.NewServeMux()}
+	api := s.describe(s.mux)
 	return json.MarshalIndent(api.OpenAPI(), "", "  ")
 }
 
