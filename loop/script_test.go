@@ -162,6 +162,7 @@ func (s *script) fatal(line string, err any) { s.t.Fatalf("script: %s: %v", line
 //	after 5s                         time passes
 //	go                               the loop records what it owes itself
 //	model [9]                        the model call is admitted (with an input of exactly 9 tokens) and starts
+//	side 9, lost                     a model is asked for a summary or a verdict (9 tokens); that attempt died with its process
 //	reply "text" tool{args} finish=length usage=in/out/read/write|none
 //	no-reply transient lost cause=crash after=2s usage=… "why"
 //	allow|ask|finish c1.1 [done]     the call was validated and decided
@@ -232,6 +233,15 @@ func (s *script) line(line string) {
 		var grant Limits
 		s.decode(line, arg(2), &grant)
 		s.apply(ChildStarted{Call: arg(0), Run: arg(1), Grant: grant}, false)
+	case "side":
+		n, _ := strconv.ParseInt(arg(0), 10, 64)
+		if started, why := s.state.AdmitSide(n); why == "" {
+			s.apply(started, true)
+		} else {
+			s.printf("not asked: %s", why)
+		}
+	case "lost":
+		s.apply(s.state.SideLost(), true)
 	case "talk":
 		s.printTalk()
 	case "grant":

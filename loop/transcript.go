@@ -62,7 +62,7 @@ func (t *Transcript) Apply(ev Event, after State) {
 	if len(t.turn) == 0 && !after.asking() {
 		t.msgs, t.queued = append(t.msgs, t.queued...), nil
 	}
-	if _, limit := ev.Body.(LimitReached); limit && after.Phase == PhasePrompt && len(t.msgs) > 0 && t.msgs[len(t.msgs)-1].Role == Assistant {
+	if after.Model.Closing && after.Phase == PhasePrompt && len(t.msgs) > 0 && t.msgs[len(t.msgs)-1].Role == Assistant {
 		t.say(textLimit, ev.Seq)
 	}
 }
