@@ -12,6 +12,7 @@ import (
 	"github.com/ronda-go/ronda/agentfile"
 	"github.com/ronda-go/ronda/journal"
 	"github.com/ronda-go/ronda/loop"
+	"github.com/ronda-go/ronda/recording"
 )
 
 func (c *command) runsCommand() *cobra.Command {
@@ -149,10 +150,13 @@ func readable(ev loop.Event, start loop.Micros) []byte {
 }
 
 func (c *command) schemaCommand() *cobra.Command {
-	return &cobra.Command{Use: "schema agent|openapi", Short: "Print a JSON Schema, or the server's OpenAPI document", Args: cobra.ExactArgs(1), ValidArgs: []string{"agent", "openapi"}, RunE: func(cmd *cobra.Command, args []string) error {
+	return &cobra.Command{Use: "schema agent|recording|openapi", Short: "Print a JSON Schema, or the server's OpenAPI document", Args: cobra.ExactArgs(1), ValidArgs: []string{"agent", "recording", "openapi"}, RunE: func(cmd *cobra.Command, args []string) error {
 		switch args[0] {
 		case "agent":
 			_, err := c.Out.Write(agentfile.Schema())
+			return err
+		case "recording":
+			_, err := c.Out.Write(recording.Schema())
 			return err
 		case "openapi":
 			doc, err := c.openAPI()
@@ -162,6 +166,6 @@ func (c *command) schemaCommand() *cobra.Command {
 			_, err = c.Out.Write(append(doc, '\n'))
 			return err
 		}
-		return usagef("schema %s: there is no such schema. Use agent or openapi", args[0])
+		return usagef("schema %s: there is no such schema. Use agent, recording or openapi", args[0])
 	}}
 }

@@ -67,8 +67,9 @@ func Explain(events []loop.Event) Explanation {
 		x.Summary, x.Partial = "There are no events.", true
 		return x
 	}
-	x.account(events)
-	x.Rounds = rounds(events)
+	o := outline(events)
+	x.Rounds, x.Partial = o.rounds, o.broken
+	x.account(events, o.st)
 	for _, r := range x.Rounds {
 		if r.N > 0 {
 			x.Reasons[r.Reason]++
@@ -90,21 +91,13 @@ func (x *Explanation) claim(topic string, events []int64, format string, a ...an
 	x.Claims = append(x.Claims, Claim{topic, fmt.Sprintf(format, a...), events})
 }
 
-// account folds the events and adds up what the time was spent on.
-func (x *Explanation) account(events []loop.Event) {
-	var st loop.State
+// account adds up what the time was spent on, and takes over the account of the fold.
+func (x *Explanation) account(events []loop.Event, st loop.State) {
 	var w waiting
 	for i, ev := range events {
 		cause := w.apply(ev.Body)
 		if i > 0 {
 			x.Waits[cause] += ev.Time - events[i-1].Time
-		}
-		if x.Partial {
-			continue
-		}
-		next, err := loop.Next(st, ev)
-		if x.Partial = err != nil; err == nil {
-			st = next
 		}
 	}
 	x.Wall = events[len(events)-1].Time - events[0].Time

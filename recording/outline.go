@@ -46,13 +46,16 @@ type CallView struct {
 func (c CallView) Key() string { return c.key }
 
 // rounds cuts a run into its rounds. It needs no fold, so that a masked or cut recording has rounds too.
-func rounds(events []loop.Event) []Round {
+func rounds(events []loop.Event) []Round { return outline(events).rounds }
+
+// outline folds the events, as far as they fold, and cuts them into rounds.
+func outline(events []loop.Event) *outliner {
 	o := &outliner{seen: map[string]bool{}}
 	for _, ev := range events {
 		o.apply(ev)
 	}
-	o.close("")
-	return o.rounds
+	o.close()
+	return o
 }
 
 type outliner struct {
@@ -75,7 +78,7 @@ func (o *outliner) apply(ev loop.Event) {
 			break // it serves the round that it stands in
 		}
 		if b.Attempt <= 1 || o.cur == nil {
-			o.close("")
+			o.close()
 			o.cur = &Round{Model: b.Call, Started: ev.Seq, Begins: ev.Time}
 			if b.Closing {
 				o.cur.Reason = "closing"
@@ -232,7 +235,7 @@ func (o *outliner) handedBack(reason string) {
 }
 
 // close ends the round under way: it brought something new if a result is one that no call gave before.
-func (o *outliner) close(reason string) {
+func (o *outliner) close() {
 	if o.cur == nil {
 		return
 	}

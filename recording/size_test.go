@@ -3,7 +3,6 @@ package recording_test
 import (
 	"bytes"
 	"compress/gzip"
-	"strings"
 	"testing"
 	"time"
 
@@ -83,6 +82,26 @@ func TestLarge(t *testing.T) {
 	if a.Index.Footer.Events != int64(len(events)) || len(events) < 99_000 {
 		t.Fatalf("want about 100,000 events, got %d, the index says %d", len(events), a.Index.Footer.Events)
 	}
-	t.Logf("%d bytes; the index in %v, all events in %v", len(data), index, read)
-	_ = strings.Contains
+	began = time.Now()
+	x := recording.Explain(events)
+	explained := time.Since(began)
+	if x.Partial || x.Counts.ModelCalls < 10_000 || len(x.Rounds) != int(x.Counts.ModelCalls) {
+		t.Errorf("explained: %d model calls, %d rounds, partial %t", x.Counts.ModelCalls, len(x.Rounds), x.Partial)
+	}
+	p := recording.NewPlayer(recording.Timeline(back), recording.PlayerOptions{Step: true}, 0)
+	began = time.Now()
+	for _, k := range []string{"/", "o", "v", "e", "d", " ", "t", "o", " ", "z", "enter"} {
+		p.Key(0, k)
+	}
+	searched := time.Since(began)
+	if v := p.View(); !v.Missed {
+		t.Errorf("found what is not there: %+v", v.Query)
+	}
+	began = time.Now()
+	p.Key(0, "9")
+	jumped := time.Since(began)
+	if v := p.View(); v.Shown < 400_000 {
+		t.Errorf("a jump to nine tenths shows %d of %d items", v.Shown, v.Items)
+	}
+	t.Logf("%d bytes; the index in %v, all events in %v, explained in %v, all of it searched in %v, a jump in %v", len(data), index, read, explained, searched, jumped)
 }

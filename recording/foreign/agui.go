@@ -50,7 +50,7 @@ type aguiReader struct {
 	cur   *reply
 	began loop.Micros
 	last  loop.Micros
-	ended loop.Micros // of the last piece
+	ended loop.Micros    // of the last piece
 	index map[string]int // blocks by the id of their message or call
 	users map[string]bool
 	timed bool
