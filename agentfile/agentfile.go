@@ -45,12 +45,15 @@ type Options struct {
 
 	// Tool makes tools that say no way to run (scenarios have such). nil: they are an error.
 	Tool func(ToolSpec) (tool.Tool, error)
-	// Command, HTTP, MCP and OpenAPI make the tools of their kind. nil for Command and HTTP: packages tool/command and
-	// tool/http. nil for MCP and OpenAPI: such tools are an error.
+	// Command, HTTP, MCP and OpenAPI make the tools of their kind. nil: packages tool/command, tool/http and tool/openapi; nil for
+	// MCP: such tools are an error, since somebody has to close their servers. See Servers.
 	Command func(ToolSpec) (tool.Tool, error)
 	HTTP    func(ToolSpec) (tool.Tool, error)
 	MCP     func(ServerSpec) ([]tool.Tool, error)
 	OpenAPI func(ServerSpec) ([]tool.Tool, error)
+
+	// Note is told what of a server's or a document's definitions could not be used as it is. nil: nobody is.
+	Note func(string)
 
 	// Check makes the check of a contract from a command. nil: RunCheck.
 	Check func(CheckSpec) (func(context.Context, drive.Evidence) (missing []string, undecided bool, err error), error)

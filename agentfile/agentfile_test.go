@@ -38,7 +38,11 @@ type refModel struct {
 func makesAll() Options {
 	one := func(s ToolSpec) (tool.Tool, error) { return specTool{s}, nil }
 	many := func(s ServerSpec) ([]tool.Tool, error) {
-		return []tool.Tool{specTool{ToolSpec{Def: tool.Def{Name: "from_server"}}}}, nil
+		name := "from_server"
+		if s.Document != "" {
+			name = "from_document"
+		}
+		return []tool.Tool{specTool{ToolSpec{Def: tool.Def{Name: name}}}}, nil
 	}
 	return Options{
 		File: "agent.yaml",
@@ -174,7 +178,7 @@ func TestParseFull(t *testing.T) {
 		want.Tools = append(want.Tools, specTool{s})
 	}
 	srv := specTool{ToolSpec{Def: tool.Def{Name: "from_server"}}}
-	want.Tools = append(want.Tools, srv, srv)
+	want.Tools = append(want.Tools, srv, specTool{ToolSpec{Def: tool.Def{Name: "from_document"}}})
 	want.Children = []drive.Child{{
 		Name: "expert", Handoff: true, Limits: drive.Limits{Tokens: 7},
 		Agent: &drive.Agent{
@@ -246,7 +250,7 @@ agent.yaml:11:32: tools[2].http.post: "localhost:9000" is no address; write it w
 agent.yaml:12:68: tools[3].input.type: arguments are an object; write type: object
 agent.yaml:13:40: tools[4].http: a tool cannot be both command and http; use two tools
 agent.yaml:14:5: tools[5]: no_way is a tool without a way to run; write command: ["./no_way"], http: {post: …} or agent: {…}
-agent.yaml:15:10: tools[6].mcp: tools of this kind are not offered by this program yet; use command or http tools
+agent.yaml:15:10: tools[6].mcp: this program starts no MCP servers; set Options.MCP to the method MCP of an agentfile.Servers, which closes them
 agent.yaml:17:15: instructions: cannot read /nowhere/missing.md: no such file or directory; relative paths begin at the folder of the agent file
 agent.yaml:18:13: output_cap: must be at least 1; leave the key out for the default`), "\n")
 	var got []string

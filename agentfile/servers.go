@@ -1,8 +1,13 @@
 package agentfile
 
 import (
+	"context"
+	"strconv"
+	"strings"
+
 	"github.com/ronda-go/ronda/model/scripted/yamldoc"
 	"github.com/ronda-go/ronda/tool"
+	"github.com/ronda-go/ronda/tool/openapi"
 )
 
 // ServerSpec is an MCP server (Command or URL) or an OpenAPI document, which bring tools of their own.
@@ -11,22 +16,20 @@ type ServerSpec struct {
 	Env      map[string]string
 	URL      string // MCP over HTTP
 	Headers  map[string]string
-	Document string // path or URL of an OpenAPI document
-	BaseURL  string // overrides the servers of the document
+	Document string            // path or URL of an OpenAPI document
+	BaseURL  string            // overrides the servers of the document
+	Security map[string]string // values of the document's security schemes
 	// Tools are settings by the tool's own name. Of the definition what the file does not set is zero. Set names the keys that
 	// the file sets.
-	Tools []Override
-	Only  []string // offer only these; nil: all
-	Dir   string
-	Line  int
+	Tools  []Override
+	Only   []string // offer only these; nil: all
+	Prefix string   // put before the names that a model sees
+	Dir    string
+	Line   int
 }
 
 // Override changes what a server says of one of its tools.
-type Override struct {
-	Name string
-	Def  tool.Def
-	Set  []string // keys as in the file, in its order
-}
+type Override = tool.Override
 
 // server reads a source of several tools.
 func (r *reader) server(n *node, kind string) {
@@ -34,14 +37,17 @@ func (r *reader) server(n *node, kind string) {
 	r.open = true
 	s := ServerSpec{Dir: r.f.Dir, Line: n.Line}
 	keys := yamldoc.Keys{
-		"tools": func(n *node) { s.Tools = r.overrides(n) },
-		"only":  func(n *node) { s.Only = r.nameList(n) },
+		"tools":  func(n *node) { s.Tools = r.overrides(n) },
+		"only":   func(n *node) { s.Only = r.nameList(n) },
+		"prefix": func(n *node) { s.Prefix = r.prefix(n) },
 	}
 	makes := r.o.MCP
 	if kind == "mcp" {
 		keys["mcp"] = func(n *node) { r.mcp(n, &s) }
 	} else {
-		makes = r.o.OpenAPI
+		if makes = r.o.OpenAPI; makes == nil {
+			makes = r.document
+		}
 		keys["openapi"] = func(n *node) { r.openapi(n, &s) }
 	}
 	r.p.Object(n, keys)
@@ -50,14 +56,50 @@ func (r *reader) server(n *node, kind string) {
 		return
 	}
 	if makes == nil {
-		r.p.Add(n.Get(kind), "tools of this kind are not offered by this program yet", "use command or http tools")
+		r.p.Add(n.Get(kind), "this program starts no MCP servers", "set Options.MCP to the method MCP of an agentfile.Servers, which closes them")
 		return
 	}
 	tools, err := makes(s)
 	if err != nil {
-		r.p.Add(n.Get(kind), err.Error(), "")
+		r.p.Add(n.Get(kind), strings.TrimPrefix(err.Error(), kind+": "), "")
+		return
+	}
+	for _, t := range tools {
+		r.serverName(n.Get(kind), t.Def().Name)
 	}
 	r.a.Tools = append(r.a.Tools, tools...)
+}
+
+// serverName notes the name of a tool that a server brings.
+func (r *reader) serverName(n *node, name string) {
+	if first, twice := r.names[name]; twice {
+		r.p.Add(n, "brings a tool "+strconv.Quote(name)+", and there is one", "the first is on line "+strconv.Itoa(first.Line)+"; write prefix: or only: beside it")
+		return
+	}
+	r.names[name] = n
+}
+
+func (r *reader) prefix(n *node) string {
+	s := r.p.String(n)
+	if n.Kind == yamldoc.String && !toolName.MatchString(s) {
+		r.p.Add(n, strconv.Quote(s)+" cannot begin the name of a tool", "begin with a letter or _, then letters, digits, _ and -")
+	}
+	return s
+}
+
+// document makes the tools of an OpenAPI document.
+func (r *reader) document(s ServerSpec) ([]tool.Tool, error) {
+	d, err := openapi.Load(context.Background(), openapi.Spec{Document: s.Document, Dir: s.Dir, BaseURL: s.BaseURL, Headers: s.Headers, Security: s.Security,
+		Offer: tool.Offer{Overrides: s.Tools, Only: s.Only, Prefix: s.Prefix}})
+	if err != nil {
+		return nil, err
+	}
+	if r.o.Note != nil {
+		for _, n := range d.Notes() {
+			r.o.Note(s.Document + ": " + n)
+		}
+	}
+	return d.Tools(), nil
 }
 
 func (r *reader) mcp(n *node, s *ServerSpec) {
@@ -90,6 +132,7 @@ func (r *reader) openapi(n *node, s *ServerSpec) {
 		"document": func(n *node) { s.Document = r.p.Name(n) },
 		"base_url": func(n *node) { s.BaseURL = r.url(n) },
 		"headers":  func(n *node) { s.Headers = r.texts(n) },
+		"security": func(n *node) { s.Security = r.texts(n) },
 	})
 	r.needs(n, "document")
 }
