@@ -10,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -32,6 +34,8 @@ type origin struct {
 	Scripted bool   `json:"scripted,omitempty"`
 	Script   string `json:"script,omitempty"` // absolute path of a script file given by hand
 	Input    string `json:"input,omitempty"`  // what a built-in example picks its script by
+
+	Pace time.Duration `json:"pace,omitempty"` // what each delta of a scripted response takes
 }
 
 const originSpace = "origin"
@@ -141,6 +145,9 @@ func (c *command) own(a *drive.Agent, o origin, script *scripted.Script) (*drive
 	return a, nil
 }
 
+// closersMu guards command.closers: a server makes agents in several requests at once.
+var closersMu sync.Mutex
+
 func (c *command) builtin(ctx context.Context, b Builtin, o origin, script *scripted.Script) (*drive.Agent, error) {
 	var m model.Model
 	switch {
@@ -151,7 +158,7 @@ func (c *command) builtin(ctx context.Context, b Builtin, o origin, script *scri
 		if err != nil {
 			return nil, usagef("%w", err)
 		}
-		m = scripted.New(s, scripted.Options{Name: name})
+		m = scripted.New(s, scripted.Options{Name: name, Pace: o.Pace, Sleep: sleep})
 	default:
 		ref := o.Model
 		if ref == "" {
@@ -167,9 +174,23 @@ func (c *command) builtin(ctx context.Context, b Builtin, o origin, script *scri
 		return nil, err
 	}
 	if closer != nil {
+		closersMu.Lock()
 		c.closers = append(c.closers, closer)
+		closersMu.Unlock()
 	}
 	return a, nil
+}
+
+// sleep waits unless ctx ends first.
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 func (c *command) known() []string {

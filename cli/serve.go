@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/ronda-go/ronda/console"
 	"github.com/ronda-go/ronda/drive"
 	"github.com/ronda-go/ronda/server"
 )
@@ -17,22 +18,35 @@ import (
 func (c *command) serveCommand() *cobra.Command {
 	var addr string
 	var files []string
-	var scriptedToo bool
-	cmd := &cobra.Command{Use: "serve [AGENT…]", Short: "HTTP API and event streams on 127.0.0.1:7117",
+	var scriptedToo, demo bool
+	cmd := &cobra.Command{Use: "serve [AGENT…]", Short: "HTTP API, event streams and console on 127.0.0.1:7117",
 		Long: "Serves the agents that this program knows, and those given: files or folders with agent.yaml.\n" +
-			"On a loopback address nobody needs a token; any other address needs tokens (ronda token create).",
+			"On a loopback address nobody needs a token; any other address needs tokens (ronda token create).\n" +
+			"--demo shows all of it without a key: the examples with scripted responses, their runs, an approval that waits. Nothing of it is kept.",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ctx := cmd.Context()
+			var pace time.Duration
+			if demo {
+				scriptedToo, pace = true, demoPace
+				if err := c.demoStore(); err != nil {
+					return err
+				}
+			}
 			h, err := c.open()
 			if err != nil {
 				return err
 			}
 			files = args
-			agents, origins, err := c.served(files, scriptedToo)
+			agents, origins, err := c.served(files, origin{Scripted: scriptedToo, Pace: pace})
 			if err != nil {
 				return err
 			}
-			srv, err := server.New(ctx, server.Options{Host: h.Host, Agents: agents, Addr: addr, Version: c.Version, Log: c.logger(),
+			if demo {
+				if err := c.demoRuns(ctx, h.Host); err != nil {
+					return err
+				}
+			}
+			srv, err := server.New(ctx, server.Options{Host: h.Host, Agents: agents, Addr: addr, Version: c.Version, Log: c.logger(), Console: console.Handler(),
 				Started: func(ctx context.Context, run, agent, input string) error {
 					o := origins[agent]
 					o.Input = input
@@ -54,11 +68,12 @@ func (c *command) serveCommand() *cobra.Command {
 		}}
 	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:7117", "address to listen on")
 	cmd.Flags().BoolVar(&scriptedToo, "scripted", false, "serve agents with their scripted responses")
+	cmd.Flags().BoolVar(&demo, "demo", false, "serve the examples with scripted responses and some runs of them, from a store that is gone at the end")
 	return cmd
 }
 
 // served lists the agents that a server offers; each is made anew for a run, as its input may choose its script.
-func (c *command) served(files []string, scriptedToo bool) ([]server.Agent, map[string]origin, error) {
+func (c *command) served(files []string, as origin) ([]server.Agent, map[string]origin, error) {
 	var out []server.Agent
 	origins := map[string]origin{}
 	add := func(name, about, model string, o origin) {
@@ -74,13 +89,16 @@ func (c *command) served(files []string, scriptedToo bool) ([]server.Agent, map[
 	}
 	for _, b := range c.Builtins {
 		model := b.Model
-		if scriptedToo {
+		if as.Scripted {
 			model = "scripted"
 		}
-		add(b.Name, b.About, model, origin{Agent: b.Name, Scripted: scriptedToo})
+		o := as
+		o.Agent = b.Name
+		add(b.Name, b.About, model, o)
 	}
 	for _, f := range files {
-		o := origin{Agent: c.absolute(f), Scripted: scriptedToo}
+		o := as
+		o.Agent = c.absolute(f)
 		a, err := c.make(context.Background(), o)
 		if err != nil {
 			return nil, nil, err
