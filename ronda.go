@@ -149,21 +149,21 @@ func (a *Agent) Stream(ctx context.Context, input string, opts ...Option) iter.S
 			yield(Item{}, err)
 			return
 		}
-		run, done, err := o.host.Begin(ctx, o.start)
+		run, work, err := o.host.Begin(ctx, o.start)
 		if err != nil {
 			yield(Item{}, err)
 			return
 		}
-		o.host.follow(ctx, run, done, yield)
+		o.host.follow(ctx, run, work, yield)
 	}
 }
 
 // follow yields what happens in a run until its driver has let go.
-func (h *Host) follow(ctx context.Context, run string, done <-chan struct{}, yield func(Item, error) bool) {
+func (h *Host) follow(ctx context.Context, run string, work *drive.Background, yield func(Item, error) bool) {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	go func() {
-		<-done
+		<-work.Done()
 		stop(errDone)
 	}()
 	var last int64
@@ -182,6 +182,9 @@ func (h *Host) follow(ctx context.Context, run string, done <-chan struct{}, yie
 		if !yield(it, err) {
 			return
 		}
+	}
+	if err := work.Err(); err != nil {
+		yield(Item{}, err)
 	}
 }
 

@@ -88,20 +88,23 @@ func (c *command) startRun(ctx context.Context, h *ronda.Host, a *drive.Agent, o
 	if err := c.keepOrigin(ctx, h.Store(), id, o); err != nil {
 		return err
 	}
-	run, done, err := h.Begin(ctx, drive.Start{Agent: a, Input: drive.Text(o.Input), ID: id, Session: session, Limits: l, By: c.by})
+	run, work, err := h.Begin(ctx, drive.Start{Agent: a, Input: drive.Text(o.Input), ID: id, Session: session, Limits: l, By: c.by})
 	if err != nil {
 		return errors.Join(err, h.Store().DeleteDoc(ctx, originSpace, id))
 	}
-	return c.watch(ctx, h, run, 0, done, f)
+	return c.watch(ctx, h, run, 0, work, f)
 }
 
 // watch shows progress until the driver lets go, asks on the terminal where it may, and reports.
-func (c *command) watch(ctx context.Context, h *ronda.Host, run string, after int64, done <-chan struct{}, f runFlags) error {
+func (c *command) watch(ctx context.Context, h *ronda.Host, run string, after int64, work *drive.Background, f runFlags) error {
 	p := c.progress(f)
 	for {
-		last := p.follow(ctx, h, run, after, done)
+		last := p.follow(ctx, h, run, after, work.Done())
 		if ctx.Err() != nil {
 			return c.interrupted(h, run)
+		}
+		if err := work.Err(); err != nil {
+			return fmt.Errorf("run %s was let go: %w. %s resume %s goes on once that is mended; nothing that is on record is lost", run, err, c.Name, run)
 		}
 		r, err := h.Get(ctx, run)
 		if err != nil {
@@ -117,7 +120,7 @@ func (c *command) watch(ctx context.Context, h *ronda.Host, run string, after in
 		if !again {
 			return c.report(r, p)
 		}
-		after, done = last, h.ResumeInBackground(run)
+		after, work = last, h.ResumeInBackground(run)
 	}
 }
 
@@ -258,16 +261,9 @@ func (c *command) resume(ctx context.Context, h *ronda.Host, run string, f runFl
 	if before.Status == loop.StatusStopped {
 		return c.report(before, c.progress(f))
 	}
-	errs := make(chan error, 1)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_, err := h.Resume(ctx, run)
-		errs <- err
-	}()
-	err = c.watch(ctx, h, run, before.Row.Seq, done, f)
-	if rerr := <-errs; rerr != nil && ctx.Err() == nil {
-		return rerr
+	err = c.watch(ctx, h, run, before.Row.Seq, h.ResumeInBackground(run), f)
+	if errors.Is(err, journal.ErrHeld) || errors.Is(err, drive.ErrChanged) {
+		return errors.Unwrap(err) // nothing was let go: the run was never taken
 	}
 	return err
 }
@@ -328,11 +324,11 @@ func (c *command) startRunAs(ctx context.Context, h *ronda.Host, a *drive.Agent,
 	if err := c.keepOrigin(ctx, h.Store(), id, o); err != nil {
 		return err
 	}
-	run, done, err := h.Begin(ctx, drive.Start{Agent: a, Input: drive.Text(text), ID: id, Session: session, By: c.by})
+	run, work, err := h.Begin(ctx, drive.Start{Agent: a, Input: drive.Text(text), ID: id, Session: session, By: c.by})
 	if err != nil {
 		return errors.Join(err, h.Store().DeleteDoc(ctx, originSpace, id))
 	}
-	return c.watch(ctx, h, run, 0, done, f)
+	return c.watch(ctx, h, run, 0, work, f)
 }
 
 // lastOf finds the run, or the last run of the session, that a name means.

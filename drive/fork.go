@@ -28,7 +28,7 @@ func (h *Host) Fork(ctx context.Context, run string, at int64, s Start) (*Run, e
 }
 
 // BeginFork is Fork without waiting: the run is in the store when it returns, and a goroutine of the host drives it.
-func (h *Host) BeginFork(ctx context.Context, run string, at int64, s Start) (id string, done <-chan struct{}, err error) {
+func (h *Host) BeginFork(ctx context.Context, run string, at int64, s Start) (id string, work *Background, err error) {
 	d, err := h.fork(ctx, run, at, s)
 	if err != nil {
 		return "", nil, err

@@ -56,7 +56,7 @@ func (h *Host) Resume(ctx context.Context, run string) (*Run, error) {
 }
 
 // ResumeInBackground is Resume in a goroutine of the host.
-func (h *Host) ResumeInBackground(run string) <-chan struct{} {
+func (h *Host) ResumeInBackground(run string) *Background {
 	return h.background(run, func(ctx context.Context) error {
 		_, err := h.Resume(ctx, run)
 		return err

@@ -38,9 +38,8 @@ func (h *Host) Start(ctx context.Context, s Start) (*Run, error) {
 	return h.drive(ctx, d)
 }
 
-// Begin is Start without waiting: the run is in the store when it returns, and a goroutine of the host drives it. done is closed
-// when the driver lets go.
-func (h *Host) Begin(ctx context.Context, s Start) (run string, done <-chan struct{}, err error) {
+// Begin is Start without waiting: the run is in the store when it returns, and a goroutine of the host drives it.
+func (h *Host) Begin(ctx context.Context, s Start) (run string, work *Background, err error) {
 	d, err := h.create(ctx, s)
 	if err != nil {
 		return "", nil, err
@@ -54,18 +53,33 @@ func (h *Host) Begin(ctx context.Context, s Start) (run string, done <-chan stru
 	}), nil
 }
 
+// Background is the driving of a run in a goroutine of the host.
+type Background struct {
+	done chan struct{}
+	err  error
+}
+
+// Done is closed when the driver has let go: the run waits or has stopped, or Err says why not.
+func (b *Background) Done() <-chan struct{} { return b.done }
+
+// Err is what ended the driving too early: a store that failed, a host that was shut down. Call it after Done was closed.
+func (b *Background) Err() error {
+	<-b.done
+	return b.err
+}
+
 // background runs the driving of a run in a goroutine that ends with the host.
-func (h *Host) background(run string, drive func(ctx context.Context) error) <-chan struct{} {
-	done := make(chan struct{})
+func (h *Host) background(run string, drive func(ctx context.Context) error) *Background {
+	b := &Background{done: make(chan struct{})}
 	h.wg.Add(1)
 	go func() {
 		defer h.wg.Done()
-		defer close(done)
-		if err := drive(context.WithoutCancel(h.ctx)); err != nil && !errors.Is(err, ErrKilled) {
-			h.log.Error("driving a run failed", "run", run, "error", err)
+		defer close(b.done)
+		if b.err = drive(context.WithoutCancel(h.ctx)); b.err != nil && !errors.Is(b.err, ErrKilled) {
+			h.log.Error("driving a run failed", "run", run, "error", b.err)
 		}
 	}()
-	return done
+	return b
 }
 
 func (h *Host) create(ctx context.Context, s Start) (*driver, error) {

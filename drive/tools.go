@@ -143,6 +143,9 @@ func (d *driver) toolFailure(ctx context.Context, b *boundTool, tc tool.Call, er
 	case errors.Is(cause, errLetGo) && ended:
 		f.Class, f.Cause = loop.ClassUnknown, loop.CauseCrash
 	}
+	if f.Class == loop.ClassUnknown && f.Cause == "" && b.def.Effect == loop.Read {
+		f.Class = loop.ClassTransient // a read changes nothing: there is no outcome that could be unknown
+	}
 	f.Message = cut(valid(f.Message), b.cap(d))
 	return f
 }
