@@ -165,8 +165,15 @@ func absentLimits(have, add loop.Limits) []string {
 
 // Cancel asks a run to end. A run that has stopped: ErrConflict. Asking twice is the same as once.
 func (h *Host) Cancel(ctx context.Context, run, by, reason string) error {
-	return h.put(ctx, "cancel "+run, journal.Input{Run: run, Key: "cancel", Kind: kindCancel, By: by}, reasonInput{Reason: reason},
+	err := h.put(ctx, "cancel "+run, journal.Input{Run: run, Key: "cancel", Kind: kindCancel, By: by}, reasonInput{Reason: reason},
 		func(a, b json.RawMessage) bool { return true })
+	if errors.Is(err, ErrConflict) {
+		row, rerr := h.store.Get(ctx, run)
+		if _, aerr := h.store.Accepted(ctx, run, "cancel"); rerr == nil && aerr == nil && row.Status != loop.StatusStopped {
+			return nil // somebody else asked first: the run is ending already
+		}
+	}
+	return err
 }
 
 // Revoke ends a standing approval.
