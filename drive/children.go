@@ -52,7 +52,9 @@ func (d *driver) driveChild(ctx context.Context, c loop.Command) error {
 	path = append(path[:len(path):len(path)], d.state.Config.Agent+"/"+c.Call)
 	limit, follow := b.cap(d), d.state.Config.ToolSpec(ReadArtifact) != nil
 	parent := &loop.ParentStart{Run: d.lease.Run, Root: root, Call: c.Call, Path: path, Grant: grant}
-	d.under(ctx, c, func(ctx context.Context, w *work) { d.post(d.runChild(ctx, w, b.child, call.Child, args, parent, limit, follow)) })
+	d.under(ctx, c, func(ctx context.Context, w *work) {
+		d.post(d.runChild(ctx, w, b.child, call.Child, args, parent, limit, follow))
+	})
 	return nil
 }
 

@@ -192,7 +192,7 @@ func (d *driver) beginCompaction(ctx context.Context, c loop.Command) (again boo
 	req.Run = d.lease.Run
 	req.Call, req.Attempt = d.nextSide()
 	room := d.state.Config.ContextWindow // a summary longer than that is none
-	note := d.note(s, summaryMark) // made here: the driver's memory is its goroutine's
+	note := d.note(s, summaryMark)       // made here: the driver's memory is its goroutine's
 	why, err := d.ask(ctx, c, r.Model, req, func(reply *loop.ModelReplied) loop.Body {
 		text := said(reply)
 		switch {
