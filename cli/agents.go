@@ -107,7 +107,7 @@ func (c *command) make(ctx context.Context, o origin) (*drive.Agent, error) {
 	if _, err := os.Stat(o.Agent); err != nil {
 		return nil, usagef("agent %s: there is no such file, folder or example. Known here: %s", o.Agent, strings.Join(c.known(), ", "))
 	}
-	opts := agentfile.Options{Scripted: o.Scripted, Script: script, Model: c.model, NoModel: o.Model != "", ScriptModel: func(s *scripted.Script, agent string) (model.Model, error) {
+	opts := agentfile.Options{Scripted: o.Scripted, Script: script, Model: c.model, NoModel: o.Model != "", MCP: c.servers.MCP, Note: c.noted, ScriptModel: func(s *scripted.Script, agent string) (model.Model, error) {
 		return scripted.New(s, scripted.Options{Name: agent}), nil
 	}}
 	a, _, err := agentfile.Load(o.Agent, opts)

@@ -74,7 +74,7 @@ func (c *command) drilled(cmd *cobra.Command, name string) (*drive.Agent, error)
 			return (*drive.Agent)(a), nil
 		}
 	}
-	a, _, err := agentfile.Load(name, agentfile.Options{NoModel: true, Scripted: true, Script: script})
+	a, _, err := agentfile.Load(name, agentfile.Options{NoModel: true, Scripted: true, Script: script, MCP: c.servers.MCP, Note: c.noted})
 	if err != nil {
 		return nil, usagef("%w", err)
 	}

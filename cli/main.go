@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/ronda-go/ronda"
+	"github.com/ronda-go/ronda/agentfile"
 	"github.com/ronda-go/ronda/drive"
 	"github.com/ronda-go/ronda/loop"
 	"github.com/ronda-go/ronda/model"
@@ -96,6 +97,8 @@ func (p Program) Run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	c := &command{Program: p}
+	c.servers.Context = ctx
+	c.servers.Note = c.noted
 	root := c.root()
 	root.SetArgs(args)
 	root.SetIn(p.In)
@@ -174,6 +177,7 @@ type command struct {
 	json     bool
 	by       string
 	host     *ronda.Host
+	servers  agentfile.Servers // that agent files name
 	closers  []func() error
 }
 
@@ -182,11 +186,15 @@ func (c *command) close() error {
 	if c.host != nil {
 		errs = append(errs, c.host.Close(context.Background()))
 	}
+	errs = append(errs, c.servers.Close())
 	for _, f := range c.closers {
 		errs = append(errs, f())
 	}
 	return errors.Join(errs...)
 }
+
+// noted logs what of a server's or a document's definitions could not be used as it is.
+func (c *command) noted(note string) { c.logger().Info(note) }
 
 func (c *command) root() *cobra.Command {
 	root := &cobra.Command{
