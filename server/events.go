@@ -32,7 +32,7 @@ func (s *Server) eventRoutes(api huma.API) {
 }
 
 func (s *Server) events(ctx context.Context, in *struct {
-	runPath
+	RunPath
 	After  int64  `query:"after" minimum:"0" doc:"Only events with a larger seq"`
 	Last   string `header:"Last-Event-ID"`
 	Accept string `header:"Accept"`

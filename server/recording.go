@@ -22,7 +22,7 @@ func (s *Server) recordingRoutes(api huma.API) {
 		id := identity(ctx)
 		return &struct{ Body meView }{meView(id)}, nil
 	})
-	huma.Register(api, op(http.MethodGet, "/v1/runs/{id}/explain", "explain-run", "Why a run took what it took; each claim names its events", 404), func(ctx context.Context, in *runPath) (*struct{ Body recording.Explanation }, error) {
+	huma.Register(api, op(http.MethodGet, "/v1/runs/{id}/explain", "explain-run", "Why a run took what it took; each claim names its events", 404), func(ctx context.Context, in *RunPath) (*struct{ Body recording.Explanation }, error) {
 		rec, err := s.recording(ctx, in.ID)
 		if err != nil {
 			return nil, err
@@ -30,7 +30,7 @@ func (s *Server) recordingRoutes(api huma.API) {
 		return &struct{ Body recording.Explanation }{recording.Explain(rec.Root().Events)}, nil
 	})
 	huma.Register(api, op(http.MethodGet, "/v1/runs/{id}/diff/{other}", "diff-runs", "Two runs aligned round by round", 404), func(ctx context.Context, in *struct {
-		runPath
+		RunPath
 		Other string `path:"other" maxLength:"200"`
 	}) (*struct{ Body recording.Comparison }, error) {
 		a, err := s.recording(ctx, in.ID)
@@ -46,7 +46,7 @@ func (s *Server) recordingRoutes(api huma.API) {
 	o := op(http.MethodGet, "/v1/runs/{id}/recording", "record-run", "The run as a recording with its children, the times of its deltas and its artifacts", 404)
 	o.Description = "form=jsonl is one JSON object a line (.ronda.jsonl), form=zip the same in pieces with an index (.ronda). A run that has not stopped is recorded as far as it is."
 	huma.Register(api, o, func(ctx context.Context, in *struct {
-		runPath
+		RunPath
 		Form string `query:"form" enum:"jsonl,zip" default:"jsonl"`
 	}) (*huma.StreamResponse, error) {
 		rec, err := s.recording(ctx, in.ID)

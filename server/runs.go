@@ -87,7 +87,8 @@ type runOutput struct {
 	Body     RunView
 }
 
-type runPath struct {
+// RunPath names the run in a path. It is exported because operations embed it, and fields of types that are not are not filled in.
+type RunPath struct {
 	ID string `path:"id" maxLength:"200"`
 }
 
@@ -138,7 +139,7 @@ func (s *Server) runRoutes(api huma.API) {
 	start.DefaultStatus = http.StatusCreated
 	huma.Register(api, start, s.startRun)
 	huma.Register(api, op(http.MethodGet, "/v1/runs", "list-runs", "List runs, newest first"), s.listRuns)
-	huma.Register(api, op(http.MethodGet, "/v1/runs/{id}", "get-run", "One run", 404), func(ctx context.Context, in *runPath) (*runOutput, error) {
+	huma.Register(api, op(http.MethodGet, "/v1/runs/{id}", "get-run", "One run", 404), func(ctx context.Context, in *RunPath) (*runOutput, error) {
 		if err := need(ctx, Viewer); err != nil {
 			return nil, err
 		}
@@ -149,7 +150,7 @@ func (s *Server) runRoutes(api huma.API) {
 		return &runOutput{Body: View(r)}, nil
 	})
 	huma.Register(api, op(http.MethodPost, "/v1/runs/{id}/cancel", "cancel-run", "Ask a run to end", 404, 409), func(ctx context.Context, in *struct {
-		runPath
+		RunPath
 		Body struct {
 			Reason string `json:"reason,omitempty"`
 		} `required:"false"`
@@ -160,7 +161,7 @@ func (s *Server) runRoutes(api huma.API) {
 		return s.accept(s.h.Cancel(ctx, in.ID, identity(ctx).Name, in.Body.Reason), in.ID)
 	})
 	huma.Register(api, op(http.MethodPost, "/v1/runs/{id}/extend", "extend-run", "Raise limits: amounts are added", 404, 409, 422), func(ctx context.Context, in *struct {
-		runPath
+		RunPath
 		Body LimitsBody
 	}) (*acceptedOutput, error) {
 		if err := need(ctx, Operator); err != nil {
@@ -173,7 +174,7 @@ func (s *Server) runRoutes(api huma.API) {
 		return s.accept(s.h.Extend(ctx, in.ID, *l, identity(ctx).Name), in.ID)
 	})
 	huma.Register(api, op(http.MethodPost, "/v1/runs/{id}/messages", "say", "Say something to a live run", 404, 409, 422), func(ctx context.Context, in *struct {
-		runPath
+		RunPath
 		Body struct {
 			Text      string `json:"text" minLength:"1"`
 			Supersede bool   `json:"supersede,omitempty" doc:"What waits for an approval is answered: not run"`
