@@ -158,7 +158,7 @@ func side(events []loop.Event) Side {
 	if len(events) == 0 {
 		return s
 	}
-	if b, ok := events[0].Body.(loop.RunStarted); ok {
+	if b, ok := startOf(events); ok {
 		s.Run, s.Agent, s.Model = b.Run, b.Config.Agent, b.Config.Model
 	}
 	run := Run{Events: events}
@@ -178,8 +178,8 @@ func configDiff(a, b []loop.Event) []string {
 	if len(a) == 0 || len(b) == 0 {
 		return nil
 	}
-	x, ok := a[0].Body.(loop.RunStarted)
-	y, is := b[0].Body.(loop.RunStarted)
+	x, ok := startOf(a)
+	y, is := startOf(b)
 	if !ok || !is {
 		return nil
 	}

@@ -101,7 +101,7 @@ func (x *Explanation) account(events []loop.Event, st loop.State) {
 		}
 	}
 	x.Wall = events[len(events)-1].Time - events[0].Time
-	if b, ok := events[0].Body.(loop.RunStarted); ok {
+	if b, ok := startOf(events); ok {
 		x.Run, x.Agent, x.Model = b.Run, b.Config.Agent, b.Config.Model
 	}
 	if st.Phase != loop.PhaseNew {
@@ -153,7 +153,7 @@ func (x *Explanation) stop(events []loop.Event) {
 }
 
 func (x *Explanation) limitValue(events []loop.Event, limit string) string {
-	b, ok := events[0].Body.(loop.RunStarted)
+	b, ok := startOf(events)
 	if !ok {
 		return ""
 	}

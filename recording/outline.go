@@ -72,7 +72,9 @@ type outliner struct {
 func (o *outliner) apply(ev loop.Event) {
 	switch b := ev.Body.(type) {
 	case loop.RunStarted:
-		o.price = b.Config.Price
+		if b.Config != nil {
+			o.price = b.Config.Price
+		}
 	case loop.ModelCallStarted:
 		if b.Purpose != "" {
 			break // it serves the round that it stands in

@@ -242,6 +242,15 @@ func (r *Recording) Bytes(form Form, o WriteOptions) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
+// startOf is the first event of a run; false where it is not there or says nothing of the configuration.
+func startOf(events []loop.Event) (loop.RunStarted, bool) {
+	if len(events) == 0 {
+		return loop.RunStarted{}, false
+	}
+	b, ok := events[0].Body.(loop.RunStarted)
+	return b, ok && b.Config != nil
+}
+
 // Fold folds the events of a run; the state is that after the last event that could be folded.
 func (r *Run) Fold() (loop.State, error) {
 	var st loop.State

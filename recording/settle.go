@@ -98,7 +98,8 @@ func renamed(ev loop.Event, name func(string) string) loop.Event {
 			b.Key = b.Run
 		}
 		b.Run = name(b.Run)
-		if p := b.Config.Parent; p != nil {
+		if b.Config != nil && b.Config.Parent != nil {
+			p := b.Config.Parent
 			cfg, parent := *b.Config, *p
 			parent.Run, parent.Root = name(p.Run), name(p.Root)
 			cfg.Parent = &parent

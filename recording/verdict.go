@@ -90,7 +90,7 @@ func waitText(cause string) string {
 
 // earlier folds the run again with tighter rules and tells which of them would have saved something.
 func (x *Explanation) earlier(events []loop.Event, nothing int) {
-	b, ok := events[0].Body.(loop.RunStarted)
+	b, ok := startOf(events)
 	if !ok || x.Partial || nothing < 2 {
 		return
 	}

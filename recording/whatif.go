@@ -48,7 +48,7 @@ func WhatIf(events []loop.Event, ch Change) (Outcome, error) {
 	if len(events) == 0 {
 		return out, errors.New("recording: what if: there are no events")
 	}
-	first, ok := events[0].Body.(loop.RunStarted)
+	first, ok := startOf(events)
 	if !ok {
 		return out, errors.New("recording: what if: the events do not begin with RunStarted")
 	}
