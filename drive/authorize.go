@@ -288,7 +288,7 @@ func (d *driver) ungrounded(b *boundTool, args []byte) string {
 			continue
 		}
 		for _, v := range leaves(raw) {
-			if !d.occurs(v) {
+			if !d.occurs(v) && !d.occurred(v) {
 				return fmt.Sprintf("the %s %q of %s occurs in no earlier result and not in the user's words. Find it with a tool first; do not make it up.", name, v, b.def.Name)
 			}
 		}
@@ -321,8 +321,19 @@ func leaves(raw json.RawMessage) []string {
 }
 
 // occurs looks for a value in the results and the user's words, as a whole word: "44" does not occur in "1445".
-func (d *driver) occurs(v string) bool {
-	for _, m := range d.talk.Messages() {
+func (d *driver) occurs(v string) bool { return occursIn(d.talk.Messages(), v) }
+
+// occurred is occurs for what a compaction left out: the journal still has it.
+func (d *driver) occurred(v string) bool {
+	if d.memory.left == 0 {
+		return false
+	}
+	msgs, err := d.whole()
+	return err == nil && occursIn(msgs, v)
+}
+
+func occursIn(msgs []*loop.Message, v string) bool {
+	for _, m := range msgs {
 		if m.Role == loop.Assistant {
 			continue
 		}

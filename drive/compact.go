@@ -146,6 +146,28 @@ func (d *driver) note(s shortening, summary string) loop.Compacted {
 		Messages: []loop.Message{{Role: loop.User, Blocks: []loop.Block{{Kind: loop.BlockText, Text: sb.String() + "]"}}, Seq: s.upto}}}
 }
 
+// whole is the transcript of the run as if nothing had been left out, read from the journal. What the batch holds is not in it.
+func (d *driver) whole() ([]*loop.Message, error) {
+	before, err := d.h.sessionMessages(context.Background(), d.state.Config)
+	if err != nil {
+		return nil, err
+	}
+	talk := loop.NewTranscript(before)
+	var st loop.State
+	err = d.h.read(context.Background(), d.lease.Run, func(ev loop.Event) error {
+		next, err := loop.Next(st, ev)
+		if err != nil {
+			return err
+		}
+		st = next
+		if _, ok := ev.Body.(loop.Compacted); !ok {
+			talk.Apply(ev, next)
+		}
+		return nil
+	})
+	return talk.Messages(), err
+}
+
 // sized fills in the estimate of the transcript after a compaction. One that would not make it shorter is none.
 func (d *driver) sized(b loop.Compacted) loop.Compacted {
 	if b.Failed != "" {
@@ -171,19 +193,45 @@ func (d *driver) sized(b loop.Compacted) loop.Compacted {
 	return b
 }
 
-// beginCompaction shortens the transcript between complete exchanges. The task, the user's words, the last exchanges and what people
-// decided stay word for word; what lies between becomes one note. All or nothing: a failure leaves the transcript as it was. A further
-// attempt keeps half as many exchanges.
-func (d *driver) beginCompaction(ctx context.Context, c loop.Command) (again bool, err error) {
+// choose finds where to cut: so many exchanges stay as the agent says, or half of that as often as it takes to come below the rule's mark.
+// What a provider refused is halved at once, as no estimate said that it does not fit.
+func (d *driver) choose() (best shortening, ok bool) {
 	keep := 4
-	r := d.c.agent.Compact
-	if r != nil && r.Keep > 0 {
+	if r := d.c.agent.Compact; r != nil && r.Keep > 0 {
 		keep = r.Keep
 	}
-	s, ok := d.shorten(max(keep>>(c.Attempt-1), 1))
-	if !ok {
-		return true, d.step(loop.Compacted{Failed: "there is nothing left to drop"})
+	st := &d.state
+	base := st.Config.Base
+	before := base
+	for _, m := range d.talk.Messages() {
+		before += m.Bound()
 	}
+	total := float64(st.Model.Prefix + st.Model.Fresh) // tokens, mostly as reported; bounds count bytes
+	for keep = max(keep>>st.Overflows, 1); ; keep /= 2 {
+		s, found := d.shorten(keep)
+		if found {
+			b := d.sized(d.note(s, ""))
+			if found = b.Failed == ""; found {
+				best, ok = s, true
+				if st.Overflows > 0 || st.Config.Compact == nil || total*float64(base+b.Tokens)/float64(before) <= float64(st.Config.Compact.At) {
+					return best, true
+				}
+			}
+		}
+		if keep <= 1 {
+			return best, ok
+		}
+	}
+}
+
+// beginCompaction shortens the transcript between complete exchanges. The task, the user's words, the last exchanges and what people
+// decided stay word for word; what lies between becomes one note. All or nothing: a failure leaves the transcript as it was.
+func (d *driver) beginCompaction(ctx context.Context, c loop.Command) (again bool, err error) {
+	s, ok := d.choose()
+	if !ok {
+		return true, d.step(loop.Compacted{Failed: "there is nothing left to drop", Final: true})
+	}
+	r := d.c.agent.Compact
 	rule := d.state.Config.Compact
 	if rule == nil || rule.Writer == nil || r == nil || r.Model == nil || r.Model.Info().Ref() != rule.Writer.Model {
 		return true, d.step(d.sized(d.note(s, "")))

@@ -131,7 +131,13 @@ var cited = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9_-]{2,}[A-Za-z0-9]`)
 // uncited names ids of the answer that occur in no result of the tool; without any id from there something is missing too.
 func (d *driver) uncited(answer, toolName string) []string {
 	var results []string
-	for _, m := range d.talk.Messages() {
+	msgs := d.talk.Messages()
+	if d.memory.left > 0 {
+		if all, err := d.whole(); err == nil {
+			msgs = all
+		}
+	}
+	for _, m := range msgs {
 		for _, b := range m.Blocks {
 			if b.Kind == loop.BlockResult && b.Name == toolName && !b.Error {
 				results = append(results, b.Text)
@@ -154,7 +160,7 @@ func (d *driver) uncited(answer, toolName string) []string {
 		}
 		if in(id) {
 			found = true
-		} else if !d.occurs(id) {
+		} else if !occursIn(msgs, id) {
 			missing = append(missing, fmt.Sprintf("a source for %q: it is in no result of %s", id, toolName))
 		}
 	}

@@ -335,6 +335,7 @@ type Compacted struct {
 	Messages []Message `json:"messages"`
 	Keep     []int64   `json:"keep,omitempty"` // events at or before Upto whose messages stay word for word, before Messages
 	Failed   string    `json:"failed,omitempty"`
+	Final    bool      `json:"final,omitempty"`  // failed: a further attempt before this model call would fail too
 	Tokens   int64     `json:"tokens,omitempty"` // estimate of the transcript after it
 	Call     int64     `json:"call,omitempty"`   // the model call that wrote the summary, whose blocks are here and not in its reply
 }

@@ -99,18 +99,26 @@ func (s State) broken(plan *Plan) *Prefix {
 	return nil
 }
 
+// attempts is how often shortening is tried before one model call.
+func (r *CompactRule) attempts() int64 {
+	if r == nil {
+		return 1
+	}
+	return max(r.Attempts, 1)
+}
+
 // owesCompaction says whether the transcript is to be shortened before the next model call.
 func (s State) owesCompaction() bool {
 	r := s.Config.Compact
-	if r == nil || s.Model.Closing || s.Model.Again || s.Compacts >= max(r.Attempts, 1) {
+	if r == nil || s.Model.Closing || s.Model.Again || s.Compacts >= r.attempts() {
 		return false
 	}
-	return s.Shorten || r.At > 0 && addSat(s.Model.Prefix, s.Model.Fresh) > r.At
+	return s.Shorten || !s.Model.Cut && r.At > 0 && addSat(s.Model.Prefix, s.Model.Fresh) > r.At
 }
 
 // overflows goes on after the provider said that the transcript does not fit its window: with a shorter one, if there is a rule for that.
 func (s State) overflows(b ModelFailed) (State, bool) {
-	if r := s.Config.Compact; !b.Window || r == nil || s.Model.Closing || s.Overflows >= max(r.Attempts, 1) {
+	if r := s.Config.Compact; !b.Window || r == nil || s.Model.Closing || s.Overflows >= r.attempts() {
 		return s, false
 	}
 	s.Overflows++
@@ -125,6 +133,9 @@ func (s State) compacted(b Compacted) (State, string) {
 	}
 	s.Side = SideCall{Calls: s.Side.Calls}
 	if b.Failed != "" {
+		if b.Final {
+			s.Compacts = max(s.Config.Compact.attempts()-1, s.Compacts)
+		}
 		return s.notCompacted(b.Failed), ""
 	}
 	s.Compacts++
@@ -136,7 +147,7 @@ func (s State) compacted(b Compacted) (State, string) {
 // notCompacted counts a failed attempt. A transcript that the provider refused and that cannot be shortened ends the run.
 func (s State) notCompacted(why string) State {
 	s.Compacts++
-	if s.Shorten && s.Compacts >= max(s.Config.Compact.Attempts, 1) && s.Cancel == nil && s.Limit == nil {
+	if s.Shorten && s.Compacts >= s.Config.Compact.attempts() && s.Cancel == nil && s.Limit == nil {
 		return s.end(RunStopped{Stop: StopFailed, Class: ClassInvalid,
 			Message: "the transcript does not fit the model's context window and could not be shortened: " + cutText(why, 1000)})
 	}

@@ -167,6 +167,9 @@ func (s *stream) fail(item *Item, blocks []loop.Block, limit time.Duration) erro
 		if !f.Transient() {
 			e.Class = loop.ClassFatal
 		}
+		if f.Status == http.StatusRequestEntityTooLarge { // what each wire's adapter makes of it
+			e.Class, e.Window = loop.ClassInvalid, true
+		}
 		say(e, statusText(f.Status))
 	case f.Timeout:
 		if err := s.send(blocks, -1); err != nil {
