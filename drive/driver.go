@@ -279,6 +279,7 @@ func (d *driver) adopt(ev loop.Event, next loop.State) {
 	d.talk.Apply(ev, next)
 	if b, ok := ev.Body.(loop.Compacted); ok && b.Failed == "" {
 		d.memory.counts(before, len(d.talk.Messages()))
+		clear(d.caches) // what was encoded is not a beginning any more, also where the first message stayed
 	}
 }
 
