@@ -69,9 +69,6 @@ type roundTripper struct {
 	next    nethttp.RoundTripper
 }
 
-// methodHeader names the method of the protocol in requests of its later versions; earlier ones do not say it.
-const methodHeader = "Mcp-Method"
-
 func (rt *roundTripper) RoundTrip(r *nethttp.Request) (*nethttp.Response, error) {
 	at := attemptOf(r.Context())
 	ctx := r.Context()

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -238,4 +239,39 @@ func TestCancel(t *testing.T) {
 	if e := tool.AsError(err); e.Class != loop.ClassUnknown || !e.NotRun {
 		t.Errorf("after the end: %+v", e)
 	}
+}
+
+// Whatever a server answers, the result is bounded and readable.
+func FuzzResult(f *testing.F) {
+	f.Add([]byte(`{"content":[{"type":"text","text":"a"},{"type":"image","data":"AAAA","mimeType":"image/png"}],"structuredContent":{"a":1}}`))
+	f.Add([]byte(`{"content":[{"type":"resource","resource":{"uri":"file:///a/b","blob":"AAAA"}},{"type":"resource_link","uri":"x","name":"y"}],"isError":true}`))
+	f.Add([]byte(`{"content":[{"type":"text","text":"{\"result\":\"a\",\"facts\":{\"b\":1}}"},{"type":"audio","data":"","mimeType":"\u0000"}]}`))
+	const limit = 300
+	r := &remote{server: &Server{spec: Spec{MaxResult: limit}}}
+	schema, err := tool.Compile(json.RawMessage(`{"type":"object","required":["a"]}`))
+	if err != nil {
+		f.Fatal(err)
+	}
+	r.output = schema
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var answer sdk.CallToolResult
+		if json.Unmarshal(raw, &answer) != nil {
+			return
+		}
+		res, err := r.result(&session{hide: &secrets{}}, &answer)
+		size, text := len(res.Text), res.Text
+		for _, b := range res.More {
+			size, text = size+len(b.Text), text+b.Text
+			if b.Media != nil {
+				size, text = size+len(b.Media.Data), text+b.Media.MIME+b.Media.Name
+			}
+		}
+		if err != nil {
+			text += err.Error()
+		}
+		// Remarks are not counted: one for each part that was left out, and those at the end.
+		if size > limit+1000+250*len(answer.Content) || !utf8.ValidString(text) {
+			t.Fatalf("%d bytes: %q", size, text)
+		}
+	})
 }
