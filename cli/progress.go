@@ -31,8 +31,6 @@ type progress struct {
 	stream  bool
 	wrote   bool // a streamed answer was written
 	live    bool // a rewritten line stands
-	price   *loop.Price
-	cost    loop.Pico
 	state   loop.State
 	started map[string]loop.Micros
 	tools   map[string]string

@@ -51,10 +51,14 @@ func (n need) plus(m need) need {
 
 // roundsLeft is the number of hand-backs that may still be made; a large number without a limit.
 func (s State) roundsLeft() int64 {
+	left := int64(1) << 40
 	if l := s.Limits().Rounds; l != nil {
-		return *l - s.Ledger.Own.Rounds
+		left = *l - s.Ledger.Own.Rounds
 	}
-	return 1 << 40
+	if p := s.Config.Parent; p != nil && p.Grant.Rounds != nil { // the tool's own limit for the child
+		left = min(left, addSat(*p.Grant.Rounds, deref(s.Ledger.Extra.Rounds))-s.Ledger.Own.Rounds)
+	}
+	return left
 }
 
 func (s State) hint() string {

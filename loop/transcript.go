@@ -12,7 +12,6 @@ type Transcript struct {
 	msgs    []*Message
 	closing bool         // the model call under way is the closing call
 	turn    []turnResult // calls of the turn that is being settled
-	seq     int64        // event of that turn
 	queued  []*Message   // taken while a turn was open or a model call under way: its answer did not see them
 }
 

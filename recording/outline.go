@@ -64,7 +64,6 @@ type outliner struct {
 	st     loop.State
 	broken bool
 	price  *loop.Price
-	cost   loop.Pico
 	seen   map[string]bool // fingerprints of results
 	n      int64
 }

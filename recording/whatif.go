@@ -115,7 +115,6 @@ type refold struct {
 	st    loop.State
 	out   *Outcome
 	tools map[string]string // calls of the turn
-	off   bool              // the journals differ already: sequence numbers are our own
 }
 
 func (f *refold) add(t loop.Micros, b loop.Body) bool {
@@ -162,22 +161,23 @@ func (f *refold) step(ev loop.Event) (done bool) {
 
 // owed is the record that the run owes before a recorded event.
 func (f *refold) owed(ev loop.Event) (loop.Body, bool) {
-	for _, c := range loop.Ready(f.st, max(ev.Time, f.st.Time)) {
-		if c.Kind == loop.Record {
-			return c.Body, true
+	cmds := loop.Ready(f.st, max(ev.Time, f.st.Time))
+	if len(cmds) == 0 {
+		return nil, false
+	}
+	switch c := cmds[0]; {
+	case c.Kind == loop.Record:
+		return c.Body, true
+	case c.Kind == loop.CallModel && !c.Started:
+		started, ok := ev.Body.(loop.ModelCallStarted)
+		if !ok || started.Purpose != "" {
+			return nil, false
 		}
-		if c.Kind == loop.CallModel && !c.Started {
-			started, ok := ev.Body.(loop.ModelCallStarted)
-			if !ok || started.Purpose != "" {
-				return nil, false
-			}
-			body := f.st.AdmitPlan(max(ev.Time, f.st.Time), started.Reserve.Input, started.Plan)
-			if b, ok := body.(loop.ModelCallStarted); ok {
-				return nil, b.Closing && !started.Closing
-			}
-			return body, true
+		body := f.st.AdmitPlan(max(ev.Time, f.st.Time), started.Reserve.Input, started.Plan)
+		if b, ok := body.(loop.ModelCallStarted); ok {
+			return nil, b.Closing && !started.Closing
 		}
-		break
+		return body, true
 	}
 	return nil, false
 }

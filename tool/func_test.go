@@ -26,7 +26,7 @@ type payment struct {
 	When    time.Time         `json:"when,omitzero"`
 	Note    *string           `json:"note,omitempty"`
 	Labels  map[string]string `json:"labels,omitempty"`
-	private int
+	private int               //lint:ignore U1000 it must not enter the schema
 }
 
 type receipt struct {

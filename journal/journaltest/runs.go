@@ -195,8 +195,9 @@ func testRelease(t *testing.T, h *harness) {
 }
 
 func testOwner(t *testing.T, h *harness) {
-	if h.Owner() == "" || h.Owner() != h.Owner() {
-		t.Errorf("owner is %q, then %q", h.Owner(), h.Owner())
+	first := h.Owner()
+	if again := h.Owner(); first == "" || again != first {
+		t.Errorf("owner is %q, then %q", first, again)
 	}
 	h.create(t, "run_1", h.Owner())
 	_, err := h.Acquire(t.Context(), "run_1", "ben")

@@ -17,7 +17,7 @@ func (s *Store) failed(op, what string, err error) error {
 	if what != "" {
 		op += " " + what
 	}
-	err, hint := classify(err)
+	hint, err := classify(err)
 	if errors.Is(err, journal.ErrReadOnly) && s.readOnlyWhy != "" {
 		hint = s.readOnlyWhy
 	}
@@ -47,12 +47,11 @@ const (
 )
 
 // classify gives an error of SQLite or the system its class.
-func classify(err error) (error, string) {
+func classify(err error) (hint string, class error) {
 	var h *hinted
 	if errors.As(err, &h) {
-		return h.error, h.hint
+		return h.hint, h.error
 	}
-	class, hint := error(nil), ""
 	switch code := resultCode(err); {
 	case code&0xff == sqlite3.SQLITE_FULL, code == sqlite3.SQLITE_IOERR_WRITE, code == sqlite3.SQLITE_IOERR_SHMSIZE,
 		errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
@@ -64,12 +63,12 @@ func classify(err error) (error, string) {
 		errors.Is(err, journal.ErrReadOnly):
 		class, hint = journal.ErrReadOnly, hintReadOnly
 	case code&0xff == sqlite3.SQLITE_BUSY:
-		return err, hintBusy
+		return hintBusy, err
 	}
 	if class == nil || errors.Is(err, class) {
-		return err, hint
+		return hint, err
 	}
-	return fmt.Errorf("%w: %w", class, err), hint
+	return hint, fmt.Errorf("%w: %w", class, err)
 }
 
 // resultCode is SQLite's extended result code; 0 where err is none of SQLite's.

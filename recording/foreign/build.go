@@ -33,10 +33,9 @@ type reply struct {
 
 // result is what a call gave.
 type result struct {
-	call  string // the source's id
-	text  string
-	fail  bool
-	began loop.Micros
+	call string // the source's id
+	text string
+	fail bool
 }
 
 // source is what a reader found.
