@@ -6,7 +6,7 @@ export GOTOOLCHAIN ?= local
 .PHONY: demo test race lint fuzz build live bench generate clean
 
 build:
-	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o ronda ./cmd/ronda
+	$(GO) build -ldflags '$(LDFLAGS)' -o ronda ./cmd/ronda
 
 # Runs the support assistant with scripted responses, its real tools and real databases; ends waiting for an approval.
 demo: build
