@@ -100,9 +100,7 @@ func (d *driver) awaitChildren() {
 			continue
 		}
 		if clock, ok := d.h.clock.(watched); ok {
-			d.rest.mu.Lock()
-			d.rest.awake = clock.Waiting(0)
-			d.rest.mu.Unlock()
+			d.rest.awaitsEnd(w, clock)
 		}
 		<-w.gone
 		d.rest.wake()

@@ -17,6 +17,7 @@ type rest struct {
 	turn   int    // counts the waits
 	posted int    // answers given and not yet received
 	heard  bool   // a child: the wish to end has reached it
+	awaits *work  // whose end the driver waits for before it returns
 }
 
 // rests tells a watched clock that the driver waits for what is in flight.
@@ -45,6 +46,25 @@ func (r *rest) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.awake != nil {
+		r.awake()
+		r.awake = nil
+	}
+}
+
+// awaitsEnd says that the driver, which ends, waits for a child's driver alone, unless that has gone already.
+func (r *rest) awaitsEnd(w *work, clock watched) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.awaits = w; !w.left {
+		r.awake = clock.Waiting(0)
+	}
+}
+
+// left says that a child's driver is gone. Only who waits for that one goes on: others wait for what is still to come.
+func (r *rest) left(w *work) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if w.left = true; r.awaits == w && r.awake != nil {
 		r.awake()
 		r.awake = nil
 	}

@@ -23,6 +23,7 @@ type work struct {
 	driver  atomic.Pointer[driver] // child: its driver
 	over    atomic.Bool            // nobody waits for it any more
 	gone    chan struct{}          // child: closed when its goroutine is done; nil before it begins
+	left    bool                   // child: the same, under the lock of the parent's rest
 }
 
 // onlyWaiting says that nothing is under way but children that wait themselves.
@@ -117,8 +118,8 @@ func (d *driver) under(ctx context.Context, c loop.Command, begin func(ctx conte
 			job = func() {
 				defer leave()
 				begin(ctx, w)
+				d.rest.left(w) // before the child leaves the clock
 				close(w.gone)
-				d.rest.wake() // the parent, before the child leaves
 			}
 		}
 		select {
