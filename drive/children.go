@@ -169,6 +169,9 @@ func (h *Host) openChild(ctx context.Context, child *Child, run string, args []b
 	}
 	cfg := c.config
 	cfg.Parent = parent
+	if r := parent.Grant.Rounds; r != nil && (cfg.Limits.Rounds == nil || *r < *cfg.Limits.Rounds) {
+		cfg.Limits.Rounds = r // rounds are a run's own: the parent can only set how many
+	}
 	d, err = h.newRun(ctx, c, loop.RunStarted{Run: run, Config: &cfg, Input: Text(task(args)), By: parent.Run}, parent.Run, parent.Root)
 	if err != nil {
 		return nil, err
