@@ -325,7 +325,7 @@ func (d *driver) occurs(v string) bool { return occursIn(d.talk.Messages(), v) }
 
 // occurred is occurs for what a compaction left out: the journal still has it.
 func (d *driver) occurred(v string) bool {
-	if d.memory.left == 0 {
+	if d.memory.left == 0 && d.session() == nil {
 		return false
 	}
 	msgs, err := d.whole()

@@ -148,7 +148,7 @@ func (d *driver) note(s shortening, summary string) loop.Compacted {
 
 // whole is the transcript of the run as if nothing had been left out, read from the journal. What the batch holds is not in it.
 func (d *driver) whole() ([]*loop.Message, error) {
-	before, err := d.h.sessionMessages(context.Background(), d.state.Config)
+	before, err := d.h.earlier(context.Background(), d.state.Config, true)
 	if err != nil {
 		return nil, err
 	}

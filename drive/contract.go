@@ -132,7 +132,7 @@ var cited = regexp.MustCompile(`[A-Za-z0-9][A-Za-z0-9_-]{2,}[A-Za-z0-9]`)
 func (d *driver) uncited(answer, toolName string) []string {
 	var results []string
 	msgs := d.talk.Messages()
-	if d.memory.left > 0 {
+	if d.memory.left > 0 || d.session() != nil {
 		if all, err := d.whole(); err == nil {
 			msgs = all
 		}

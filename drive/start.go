@@ -226,6 +226,11 @@ func (h *Host) takeOver(ctx context.Context, ses *loop.SessionStart) error {
 
 // sessionMessages are the messages of the runs before this one.
 func (h *Host) sessionMessages(ctx context.Context, cfg *loop.Config) ([]*loop.Message, error) {
+	return h.earlier(ctx, cfg, false)
+}
+
+// earlier is sessionMessages; with whole as if no compaction had left anything out.
+func (h *Host) earlier(ctx context.Context, cfg *loop.Config, whole bool) ([]*loop.Message, error) {
 	if cfg.Session == nil || cfg.Session.Prev == nil {
 		return nil, nil
 	}
@@ -234,7 +239,7 @@ func (h *Host) sessionMessages(ctx context.Context, cfg *loop.Config) ([]*loop.M
 	var st loop.State
 	err := h.read(ctx, prev, func(ev loop.Event) error {
 		if b, ok := ev.Body.(loop.RunStarted); ok {
-			before, err := h.sessionMessages(ctx, b.Config)
+			before, err := h.earlier(ctx, b.Config, whole)
 			if err != nil {
 				return err
 			}
@@ -245,7 +250,9 @@ func (h *Host) sessionMessages(ctx context.Context, cfg *loop.Config) ([]*loop.M
 			return err
 		}
 		st = next
-		talk.Apply(ev, next)
+		if _, ok := ev.Body.(loop.Compacted); !ok || !whole {
+			talk.Apply(ev, next)
+		}
 		return nil
 	})
 	if err != nil {
