@@ -147,7 +147,11 @@ func (s *Server) runRoutes(api huma.API) {
 		if err != nil {
 			return nil, problem(err)
 		}
-		return &runOutput{Body: View(r)}, nil
+		v := View(r)
+		for i, p := range r.Pending {
+			v.Pending[i].Schema = s.schemaOf(ctx, r, p)
+		}
+		return &runOutput{Body: v}, nil
 	})
 	huma.Register(api, op(http.MethodPost, "/v1/runs/{id}/cancel", "cancel-run", "Ask a run to end", 404, 409), func(ctx context.Context, in *struct {
 		RunPath

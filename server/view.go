@@ -83,7 +83,7 @@ type PendingView struct {
 	Reason      string          `json:"reason,omitempty"`
 	Thought     string          `json:"thought,omitempty" doc:"The model's last words before it asked"`
 	Expires     *time.Time      `json:"expires,omitempty"`
-	Schema      json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the arguments, for who edits them (in lists of approvals)"`
+	Schema      json.RawMessage `json:"schema,omitempty" doc:"JSON Schema of the arguments, for who edits them"`
 }
 
 // ExactUSD writes 10⁻¹² USD as a decimal number without rounding.
