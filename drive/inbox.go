@@ -169,8 +169,8 @@ func (h *Host) Cancel(ctx context.Context, run, by, reason string) error {
 		func(a, b json.RawMessage) bool { return true })
 	if errors.Is(err, ErrConflict) {
 		row, rerr := h.store.Get(ctx, run)
-		if _, aerr := h.store.Accepted(ctx, run, "cancel"); rerr == nil && aerr == nil && (row.Status != loop.StatusStopped || row.Stop == loop.StopCancelled) {
-			return nil // somebody else asked first: the run is ending, or has ended, as asked
+		if _, aerr := h.store.Accepted(ctx, run, "cancel"); rerr == nil && aerr == nil && row.Status != loop.StatusStopped {
+			return nil // somebody else asked first: the run is ending already
 		}
 	}
 	return err
