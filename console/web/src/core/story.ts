@@ -196,7 +196,8 @@ export class Story {
     let row = this.live.rows.get(key);
     if (!row) {
       const kind: RowKind = d.channel === 'thought' ? 'thought' : d.channel === 'text' ? 'text' : 'call';
-      row = { kind, seq: d.seq, t: this.end, round: this.rounds.length, head: d.name ?? '', text: '', tool: d.name, live: true };
+      const late = d.offset > 1 && this.live.rows.size === 0; // the viewer came while the response was under way
+      row = { kind, seq: d.seq, t: this.end, round: this.rounds.length, head: d.name ?? '', text: late ? '…' : '', tool: d.name, live: true };
       this.live.rows.set(key, row);
       this.rows.push(row);
     }
