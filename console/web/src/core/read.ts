@@ -38,8 +38,11 @@ export class NotARecording extends Error {}
 const version = 1;
 const tagLength = ',"h":"0000"}'.length;
 
-/** Reads a recording of either form. pause is awaited now and then, so that a page stays alive; check verifies the hash chain. */
-export async function read(data: Uint8Array, options: { pause?: () => Promise<void>; check?: boolean } = {}): Promise<Recording> {
+/**
+ * Reads a recording of either form. pause is awaited now and then, so that a page stays alive; begun is
+ * called with what there is when the first lines are there; check verifies the hash chain.
+ */
+export async function read(data: Uint8Array, options: { pause?: () => Promise<void>; begun?: (rec: Recording) => void; check?: boolean } = {}): Promise<Recording> {
   const zipped = data[0] === 0x50 && data[1] === 0x4b;
   const archive = zipped ? await unzip(data) : null;
   const bytes = archive?.lines ?? data;
@@ -75,6 +78,7 @@ export async function read(data: Uint8Array, options: { pause?: () => Promise<vo
     }
     if (check && rec.faults.broken === null && !(await check.line(line, l))) rec.faults.broken = n;
     take(rec, l, artifacts, deltas);
+    if (n === 499) options.begun?.(rec);
     if (n % 500 === 499) await options.pause?.();
   }
   rec.lines = n;
