@@ -12,7 +12,7 @@ export default defineConfig({
     target: 'es2023',
     modulePreload: { polyfill: false },
     assetsInlineLimit: 0,
-    rolldownOptions: { input: ['index.html'] },
+    rolldownOptions: { input: ['index.html', 'travel.html'] },
   },
   server: { proxy: { '/v1': 'http://127.0.0.1:7117' } },
   test: { include: ['src/**/*.test.ts'] },
