@@ -3,7 +3,7 @@ GO      ?= go
 LDFLAGS := -s -w
 export GOTOOLCHAIN ?= local
 
-.PHONY: demo test race lint fuzz build live bench generate clean
+.PHONY: demo test race lint fuzz build live bench generate clean e2e console
 
 build:
 	$(GO) build -ldflags '$(LDFLAGS)' -o ronda ./cmd/ronda
@@ -26,6 +26,14 @@ lint:
 	$(GO) vet ./...
 	cd tools && $(GO) build -o ../.tools/staticcheck honnef.co/go/tools/cmd/staticcheck
 	.tools/staticcheck ./...
+
+# The console in a real Chromium: a newcomer's tour, accessibility, figures. Needs Node 20 and Chromium; says so where they are missing (77).
+e2e:
+	@./console/web/e2e.sh
+
+# Rebuilds the console's embedded files from console/web.
+console:
+	./console/web/check.sh -w
 
 # A small set of checks against the real providers whose keys are in the environment; says which were skipped.
 live:

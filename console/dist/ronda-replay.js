@@ -699,7 +699,7 @@ var M = class extends HTMLElement {
 		return r.dataset.word = e, r.addEventListener("click", () => this.press(n)), r;
 	}
 	speak() {
-		this.w = (this.lang || document.documentElement.lang || "").startsWith("es") ? D.es : D.en, this.list.setAttribute("aria-label", this.w.transcript), this.line.setAttribute("aria-label", this.w.position);
+		this.w = (this.lang || document.documentElement.lang || "").startsWith("es") ? D.es : D.en, this.list.setAttribute("aria-label", this.rec ? `${this.w.transcript}: ${this.rec.header.title ?? this.rec.header.run}` : this.w.transcript), this.line.setAttribute("aria-label", this.w.position);
 		for (let e of this.root.querySelectorAll("[data-word]")) e.setAttribute("aria-label", this.w[e.dataset.word]);
 		this.drawn.clear(), this.list.replaceChildren(), this.show();
 	}
@@ -730,7 +730,7 @@ var M = class extends HTMLElement {
 		};
 		this.player = new c(t(e), r, O()), this.marks = this.player.marks();
 		let i = matchMedia("(prefers-reduced-motion: reduce)").matches;
-		(!this.hasAttribute("autoplay") || i) && (this.player.playing = !1), this.line.max = String(Math.max(1, this.player.total())), this.line.step = String(Math.max(1, Math.round(this.player.total() / 1e3))), this.heading(e), this.drawn.clear(), this.list.replaceChildren(), this.dispatchEvent(new CustomEvent("ready", { detail: e.header })), this.show(), this.run();
+		(!this.hasAttribute("autoplay") || i) && (this.player.playing = !1), this.line.max = String(Math.max(1, this.player.total())), this.line.step = String(Math.max(1, Math.round(this.player.total() / 1e3))), this.heading(e), this.drawn.clear(), this.list.replaceChildren(), this.list.setAttribute("aria-label", `${this.w.transcript}: ${e.header.title ?? e.header.run}`), this.dispatchEvent(new CustomEvent("ready", { detail: e.header })), this.show(), this.run();
 	}
 	heading(e) {
 		let t = e.header.models?.[0] ?? "";

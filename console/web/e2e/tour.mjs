@@ -90,6 +90,7 @@ check('the edit form says what the schema wants', (await text('dialog .problem')
 await area.fill(args.replace('Aoife', 'Ms Brennan'));
 await page.waitForSelector('.dadd');
 await page.getByLabel('JSON').uncheck();
+check('fields show what was edited', (await page.getByLabel('body').inputValue()).includes('Ms Brennan'));
 await look('edit');
 await page.keyboard.press('Escape');
 await page.keyboard.press('a');

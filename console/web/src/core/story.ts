@@ -34,6 +34,7 @@ export interface Round {
   row: number; // index of its first row
   tools: string[];
   failures: number;
+  replied: boolean;
   closing: boolean;
   nudged?: string;
 }
@@ -99,7 +100,7 @@ export class Story {
         break;
       case 'ModelCallStarted':
         if ((b.attempt ?? 1) <= 1) {
-          this.rounds.push({ call: b.call, seq: ev.s, t, row: this.rows.length, tools: [], failures: 0, closing: !!b.closing });
+          this.rounds.push({ call: b.call, seq: ev.s, t, row: this.rows.length, tools: [], failures: 0, replied: false, closing: !!b.closing });
           this.counts.modelCalls++;
           this.marks.push({ t, kind: 'round' });
         }
@@ -218,6 +219,7 @@ export class Story {
     }
     let n = 0;
     const round = this.rounds[this.rounds.length - 1];
+    if (round) round.replied = true;
     for (const bl of (b.blocks ?? []) as Block[]) {
       switch (bl.k) {
         case 'thought':

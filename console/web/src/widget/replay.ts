@@ -90,7 +90,7 @@ export class RondaReplay extends HTMLElement {
 
   private speak(): void {
     this.w = (this.lang || document.documentElement.lang || '').startsWith('es') ? words.es : words.en;
-    this.list.setAttribute('aria-label', this.w.transcript);
+    this.list.setAttribute('aria-label', this.rec ? `${this.w.transcript}: ${this.rec.header.title ?? this.rec.header.run}` : this.w.transcript);
     this.line.setAttribute('aria-label', this.w.position);
     for (const b of this.root.querySelectorAll<HTMLElement>('[data-word]')) b.setAttribute('aria-label', this.w[b.dataset.word as 'slower']);
     this.drawn.clear();
@@ -128,6 +128,7 @@ export class RondaReplay extends HTMLElement {
     this.heading(rec);
     this.drawn.clear();
     this.list.replaceChildren();
+    this.list.setAttribute('aria-label', `${this.w.transcript}: ${rec.header.title ?? rec.header.run}`);
     this.dispatchEvent(new CustomEvent('ready', { detail: rec.header }));
     this.show();
     this.run();
