@@ -18,6 +18,6 @@ if [ -z "${RONDA:-}" ]; then
 fi
 export RONDA
 npx --no-install vitest run
-for test in "${@:-tour scale widget}"; do
+for test in "${@:-tour tokens scale widget}"; do
 	for t in $test; do echo "== e2e $t" && node "e2e/$t.mjs"; done
 done
