@@ -286,6 +286,14 @@ var s = [
 		}
 		return t;
 	}
+	roundsBefore(e) {
+		let t = 0, n = this.rounds.length;
+		for (; t < n;) {
+			let r = t + n >> 1;
+			this.rounds[r] < e ? t = r + 1 : n = r;
+		}
+		return t;
+	}
 	tick(e) {
 		this.pos = this.position(e), this.since = e;
 		let t = this.until(this.pos);
@@ -367,7 +375,7 @@ var s = [
 			shown: this.shown,
 			items: this.items.length,
 			event: 0,
-			round: this.rounds.filter((e) => e < this.shown).length,
+			round: this.roundsBefore(this.shown),
 			playing: this.playing,
 			speed: this.speed
 		};

@@ -44,6 +44,8 @@ const since = async (from) => {
   return { script: to.script - from.script, layout: to.layout - from.layout };
 };
 const round = (c) => `${c.script.toFixed(0)} ms script and the rest, ${c.layout.toFixed(0)} ms layout and style`;
+const sum = (c) => c.script + c.layout;
+const least = (a, b) => (a && sum(a) < sum(b) ? a : b);
 const dom = () => page.evaluate(() => document.querySelectorAll('.rows article').length);
 
 await page.goto(server.url + '/#/open');
@@ -58,16 +60,24 @@ const firsts = {};
 for (const n of [1000, 10_000, 100_000]) {
   const file = join(folder, `${n}.ronda.jsonl`); // from a file: bytes handed over by the debugger cost the page more than reading them
   writeFileSync(file, recording(n));
-  await page.evaluate(() => (window.longest = 0));
-  const before = await cpu();
-  await page.evaluate(() => document.querySelector('.rows')?.remove());
-  await page.setInputFiles('input[type=file]', file);
-  await page.waitForFunction(() => document.querySelectorAll('.rows article').length > 4);
-  const first = await since(before);
-  await page.waitForFunction((n) => Number(document.querySelector('.rows')?.dataset.count ?? 0) > n * 0.5 && document.querySelectorAll('.rows article').length > 4, n);
-  costs[n] = await since(before);
-  console.log(`${n} events: first rows after ${round(first)}; all of them after ${round(costs[n])}; longest task ${await page.evaluate(() => Math.round(window.longest))} ms (wall); ${await dom()} rows in the document`);
-  firsts[n] = first.script + first.layout;
+  // The least of three: another program on the same core makes a page's CPU time longer, never shorter.
+  let longest = 0;
+  for (let i = 0; i < 3; i++) {
+    await page.evaluate(() => {
+      window.longest = 0;
+      document.querySelector('.rows')?.remove();
+      document.querySelector('input[type=file]').value = '';
+    });
+    const before = await cpu();
+    await page.setInputFiles('input[type=file]', file);
+    await page.waitForFunction(() => document.querySelectorAll('.rows article').length > 4);
+    const first = await since(before);
+    await page.waitForFunction((n) => Number(document.querySelector('.rows')?.dataset.count ?? 0) > n * 0.5 && document.querySelectorAll('.rows article').length > 4, n);
+    costs[n] = least(costs[n], await since(before));
+    firsts[n] = least(firsts[n], first);
+    longest = await page.evaluate(() => Math.round(window.longest));
+  }
+  console.log(`${n} events: first rows after ${round(firsts[n])}; all of them after ${round(costs[n])}; longest task ${longest} ms (wall); ${await dom()} rows in the document`);
   let most = 0;
   for (const part of [0.1, 0.37, 0.5, 0.93, 1]) {
     await page.evaluate((p) => (document.querySelector('.rows').scrollTop = document.querySelector('.rows').scrollHeight * p), part);
@@ -77,19 +87,21 @@ for (const n of [1000, 10_000, 100_000]) {
   check(`${n} events: rows in the document`, most > 0 && most <= 120, `${most}`);
   await page.keyboard.press('9');
   await page.waitForFunction(() => document.querySelector('[aria-label="Slower"]'));
-  const from = await cpu();
-  for (const k of ['1', '7', '3', '8', '2']) {
+  const seeks = [];
+  for (const k of ['1', '7', '3', '8', '2', '6', '4']) {
+    const from = await cpu();
     await page.keyboard.press(k);
     await page.waitForTimeout(60);
+    seeks.push(await since(from));
   }
-  const seek = await since(from);
-  console.log(`${n} events: a seek takes ${round({ script: seek.script / 5, layout: seek.layout / 5 })}`);
-  check(`${n} events: seek`, (seek.script + seek.layout) / 5 <= 50, round(seek));
+  const seek = seeks.sort((a, b) => sum(a) - sum(b))[3];
+  console.log(`${n} events: a seek takes ${round(seek)} (the median of seven)`);
+  check(`${n} events: seek`, sum(seek) <= 50, round(seek));
   check(`${n} events: rows in the document after seeking`, (await dom()) <= 120);
 }
-check('100,000 events: first rows within 400 ms of script and layout', firsts[100_000] <= 400, `${firsts[100_000]}`);
-check('10,000 events on screen within 200 ms of script and layout', costs[10_000].script + costs[10_000].layout <= 200, round(costs[10_000]));
-check('cost grows no faster than the run', (costs[100_000].script + costs[100_000].layout) / (costs[10_000].script + costs[10_000].layout) < 14, `${round(costs[10_000])}; ${round(costs[100_000])}`);
+check('100,000 events: first rows within 400 ms of script and layout', sum(firsts[100_000]) <= 400, round(firsts[100_000]));
+check('10,000 events on screen within 200 ms of script and layout', sum(costs[10_000]) <= 200, round(costs[10_000]));
+check('cost grows no faster than the run', sum(costs[100_000]) / sum(costs[10_000]) < 14, `${round(costs[10_000])}; ${round(costs[100_000])}`);
 check('nothing failed', b.faults.length === 0, b.faults.join('\n'));
 await b.close();
 rmSync(folder, { recursive: true });

@@ -9,13 +9,8 @@ export class Heights {
     return this.h.length;
   }
 
-  /** Makes room for n rows; new ones have the guessed height. */
-  resize(n: number): void {
-    if (n < this.h.length) {
-      this.h.length = n;
-      this.tree.length = n + 1;
-      return;
-    }
+  /** Makes room for at least n rows; new ones have the guessed height. It never forgets: a viewer who seeks back comes again. */
+  grow(n: number): void {
     for (let i = this.h.length + 1; i <= n; i++) {
       this.h.push(this.guess);
       this.tree.push(this.sum(i - 1) - this.sum(i - (i & -i)) + this.guess);

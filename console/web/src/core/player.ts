@@ -265,6 +265,17 @@ export class Player {
     return lo;
   }
 
+  private roundsBefore(shown: number): number {
+    let lo = 0;
+    let hi = this.rounds.length;
+    while (lo < hi) {
+      const mid = (lo + hi) >> 1;
+      if (this.rounds[mid]! < shown) lo = mid + 1;
+      else hi = mid;
+    }
+    return lo;
+  }
+
   tick(now: number): void {
     this.pos = this.position(now);
     this.since = now;
@@ -401,7 +412,7 @@ export class Player {
   }
 
   view(): View {
-    const v: View = { pos: this.pos, total: this.total(), real: this.items[this.shown - 1]?.at ?? 0, shown: this.shown, items: this.items.length, event: 0, round: this.rounds.filter((i) => i < this.shown).length, playing: this.playing, speed: this.speed };
+    const v: View = { pos: this.pos, total: this.total(), real: this.items[this.shown - 1]?.at ?? 0, shown: this.shown, items: this.items.length, event: 0, round: this.roundsBefore(this.shown), playing: this.playing, speed: this.speed };
     for (let i = this.shown - 1; i >= 0; i--) {
       if (this.items[i]!.offset > 0) continue;
       v.event = this.items[i]!.seq;
