@@ -36,7 +36,7 @@ var e = class {
 		return this.under();
 	}
 };
-// src/core/player.ts
+// src/core/screen.ts
 function t(e) {
 	let t = [];
 	return e.runs.forEach((r, i) => n(r, i, e.header.started ?? 0, t)), t.sort((e, t) => e.at - t.at);
@@ -230,6 +230,7 @@ function o(e) {
 	let t = e.by || "a person", n = e.happened ? `The call did happen (confirmed by ${t}); its result was lost.` : `Error: the call did not happen (confirmed by ${t}).`;
 	return e.message ? `${n} ${e.message}` : n;
 }
+// src/core/player.ts
 var s = [
 	.25,
 	.5,
